@@ -6,9 +6,9 @@ use actix_web::{HttpMessage, HttpRequest};
 use signalbox_config::Config;
 use signalbox_domain::identity::AdmissionPolicy;
 use signalbox_domain::ids::OrgSlug;
-use signalbox_http::RequestId;
+use signalbox_http::{RequestId, client_address};
 use signalbox_services::{AuditService, Context, PageReads, Sessions, TokenService};
-use signalbox_web::{Attempts, EventInfo, Live, Pages, SignInWith};
+use signalbox_web::{EventInfo, Live, Pages, SignInWith};
 
 use crate::error::AppError;
 use crate::server_facts::Facts;
@@ -69,8 +69,8 @@ pub(crate) fn pages(app: &App) -> Result<Pages, AppError> {
         ticket_url: app.config.flaky.ticket_url.clone(),
         public_tests: app.config.flaky.public_pages,
         request_id,
+        client: client_address,
         live: Live::default(),
-        attempts: Attempts::default(),
     })
 }
 

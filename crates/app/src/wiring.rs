@@ -8,15 +8,15 @@ use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
 use signalbox_domain::time::Span;
 use signalbox_hosts::{ConnectedHosts, HostParts};
 use signalbox_http::{
-    Admission, Api, EventDescription, EventsApi, FlakyApi, PageTokens, TestLinks,
+    Admission, Api, EventDescription, EventsApi, FlakyApi, PageTokens, TestLinks, TrustedProxies,
 };
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_services::{
     AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, HintService,
-    JobService, QueueService, StatusReporter, Sweeper, UploadLimits, UploadParts, UploadService,
-    Watch, WebhookService,
+    JobService, QueueService, RefusalReports, StatusReporter, Sweeper, UploadLimits, UploadParts,
+    UploadService, Watch, WebhookService,
 };
 use signalbox_telemetry::LoggingObserver;
 pub(crate) use signalbox_terminal::chain;
@@ -97,12 +97,20 @@ impl App {
         reports.go_to(&uploads);
         let (tokens, orgs) =
             (context.stores.account.tokens.clone(), context.stores.account.orgs.clone());
-        let authenticator = Arc::new(Authenticator::new(tokens, orgs, context.clock.clone()));
+        let reports = RefusalReports::new(
+            context.observer.clone(),
+            context.stores.account.audit.clone(),
+            context.ids.clone(),
+        );
+        let authenticator = Authenticator::new(tokens, orgs, context.clock.clone());
+        let authenticator = Arc::new(authenticator.reporting(reports));
         let webhooks = Arc::new(crate::webhooks::service(&config, &context)?);
         let stopping = Arc::new(AtomicBool::new(false));
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let proxies = TrustedProxies::new(config.server.proxies()?);
+        let admission = Admission::for_cores(cores).with(config.data_dir().join("bodies"), proxies);
         Ok(Self {
-            admission: Arc::new(Admission::for_cores(cores)),
+            admission: Arc::new(admission),
             probe: Arc::new(Probe::new(database.clone(), stopping.clone())),
             uploads,
             flaky,

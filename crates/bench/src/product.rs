@@ -1,6 +1,7 @@
 //! The product on a database: its stores, services and routes, with a git host in memory that
 //! responds immediately, and without background work.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -15,8 +16,9 @@ use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_services::{
-    AuditService, Authenticator, Context, EventService, FlakyService, HintService, QueueService,
-    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
+    Attempt, AuditService, Authenticator, Context, EventService, FlakyService, HintService,
+    QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
+    WebhookService,
 };
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryBlobs;
@@ -24,6 +26,9 @@ use signalbox_webhooks::EventPayloads;
 
 use crate::failure::{During, Failure};
 use crate::parts::{RandomIds, Ready, SystemClock};
+
+/// Where the requests come from.
+pub(crate) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// The product, put together.
 pub(crate) struct Product {
@@ -78,8 +83,10 @@ impl Product {
         stores.account.tokens.insert(&token).await.during("a token")?;
         let tokens = (stores.account.tokens.clone(), stores.account.orgs.clone());
         let authenticator = Arc::new(Authenticator::new(tokens.0, tokens.1, clock.clone()));
-        let caller = authenticator.authenticate(&text).await.during("a token")?;
-        let caller = caller.ok_or_else(|| Failure::new("a token", "is not recognized"))?;
+        let caller = authenticator.authenticate(&text, HERE).await.during("a token")?;
+        let Attempt::Accepted(caller) = caller else {
+            return Err(Failure::new("a token", "is not recognized"));
+        };
         let links = TestLinks { public_url: "http://localhost".to_owned(), ticket_url: None };
         let service = Arc::new(FlakyService::new(context.clone()));
         let parts = UploadParts {

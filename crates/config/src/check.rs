@@ -47,6 +47,7 @@ impl Config {
         self.telemetry()?;
         self.flaky()?;
         super::uploads::check(self)?;
+        self.server.proxies()?;
         super::webhooks::check(&self.webhooks)?;
         if let Some(oidc) = &self.oidc {
             oidc.check(self)?;

@@ -50,12 +50,15 @@ pub struct Server {
     pub public_url: Option<String>,
     /// The address for the server's own metrics; default: off.
     pub metrics_listen: Option<SocketAddr>,
+    /// Networks of reverse proxies, such as `10.1.0.0/16`. The server uses `x-forwarded-for` only
+    /// of requests that come from them; default: none.
+    pub trusted_proxies: Vec<String>,
 }
 
 impl Default for Server {
     fn default() -> Self {
         let listen = SocketAddr::from(([127, 0, 0, 1], 8080));
-        Self { listen, public_url: None, metrics_listen: None }
+        Self { listen, public_url: None, metrics_listen: None, trusted_proxies: Vec::new() }
     }
 }
 
@@ -342,9 +345,6 @@ impl Config {
         url.trim_end_matches('/').to_owned()
     }
 
-    /// The effective configuration, without secrets.
-    pub fn effective(&self, kinds: Kinds) -> Result<String, ConfigError> {
-        let mut shown = self.clone();
     /// Whether users reach the server without encryption, from other machines.
     pub fn is_plain(&self) -> bool {
         let Ok(url) = Url::parse(&self.public_url()) else { return false };
@@ -357,6 +357,9 @@ impl Config {
         url.scheme() == "http" && !is_here
     }
 
+    /// The effective configuration, without secrets.
+    pub fn effective(&self, kinds: Kinds) -> Result<String, ConfigError> {
+        let mut shown = self.clone();
         shown.database.url = Some(without_password(&self.database_url()));
         shown.server.public_url = Some(self.public_url());
         shown.data_dir = Some(self.data_dir());

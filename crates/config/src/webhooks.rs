@@ -1,21 +1,32 @@
-//! Rules of `[webhooks]` beyond the types.
+//! Networks in settings, and rules of `[webhooks]` beyond the types.
 
 use ipnet::IpNet;
 
-use crate::{ConfigError, Webhooks};
+use crate::{ConfigError, Server, Webhooks};
 
 impl Webhooks {
     /// The allowed networks.
     pub fn networks(&self) -> Result<Vec<IpNet>, ConfigError> {
-        let network = |text: &String| {
-            let wrong = || {
-                let problem = format!("{text:?} must be a network such as 10.1.0.0/16");
-                ConfigError::setting("webhooks.allow", problem)
-            };
-            text.parse::<IpNet>().map_err(|_| wrong())
-        };
-        self.allow.iter().map(network).collect()
+        networks("webhooks.allow", &self.allow)
     }
+}
+
+impl Server {
+    /// The networks of reverse proxies.
+    pub fn proxies(&self) -> Result<Vec<IpNet>, ConfigError> {
+        networks("server.trusted_proxies", &self.trusted_proxies)
+    }
+}
+
+fn networks(key: &str, texts: &[String]) -> Result<Vec<IpNet>, ConfigError> {
+    let network = |text: &String| {
+        let wrong = || {
+            let problem = format!("{text:?} must be a network such as 10.1.0.0/16");
+            ConfigError::setting(key, problem)
+        };
+        text.parse::<IpNet>().map_err(|_| wrong())
+    };
+    texts.iter().map(network).collect()
 }
 
 pub(super) fn check(webhooks: &Webhooks) -> Result<(), ConfigError> {
@@ -54,6 +65,9 @@ mod tests {
                 "{wrong}"
             );
         }
+        let server = Server { trusted_proxies: vec!["10.0.0.1".into()], ..Server::default() };
+        let error = server.proxies().expect_err("refused").to_string();
+        assert!(error.starts_with("server.trusted_proxies: "), "{error}");
         assert!(refusal(|it| it.backlog = 0).starts_with("webhooks.backlog: "));
         assert!(refusal(|it| it.at_once = 101).starts_with("webhooks.at_once: "));
     }

@@ -17,6 +17,7 @@ macro_rules! webhook_decoder_conformance {
             a_changed_body_is_rejected,
             a_delivery_with_another_secret_is_rejected,
             the_signature_is_checked_before_anything_else,
+            a_signature_is_recognized_without_the_body,
             a_signed_but_invalid_delivery_is_malformed,
             an_id_has_at_most_100_bytes,
             an_irrelevant_event_gives_no_hint,
@@ -59,12 +60,15 @@ pub trait DecoderWorld {
     fn sign_as_stranger(&self, delivery: &mut Delivery);
 }
 
-fn decode(world: &dyn DecoderWorld, delivery: &Delivery) -> Result<HostEvent, DecodeError> {
-    let header = |name: &str| {
-        let found = delivery.headers.iter().find(|(key, _)| key == name);
+impl Delivery {
+    fn header(&self, name: &str) -> Option<String> {
+        let found = self.headers.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.clone())
-    };
-    world.decoder().decode(&header, &delivery.body)
+    }
+}
+
+fn decode(world: &dyn DecoderWorld, delivery: &Delivery) -> Result<HostEvent, DecodeError> {
+    world.decoder().decode(&|name| delivery.header(name), &delivery.body)
 }
 
 /// One hint of each kind.
@@ -144,6 +148,18 @@ pub fn the_signature_is_checked_before_anything_else(world: &dyn DecoderWorld) {
         delivery.body = b"\xff\x00 no delivery".to_vec();
         world.sign_as_stranger(&mut delivery);
         assert_eq!(decode(world, &delivery), Err(DecodeError::WrongSignature), "{hint:?}");
+    }
+}
+
+/// Whether a delivery is signed at all shows in its headers, whatever the secret is.
+pub fn a_signature_is_recognized_without_the_body(world: &dyn DecoderWorld) {
+    let has = |delivery: &Delivery| world.decoder().has_signature(&|name| delivery.header(name));
+    for (hint, mut delivery) in deliveries(world) {
+        assert!(has(&delivery), "{hint:?}");
+        world.sign_as_stranger(&mut delivery);
+        assert!(has(&delivery), "{hint:?}, signed with another secret");
+        delivery.headers.clear();
+        assert!(!has(&delivery), "{hint:?}, without headers");
     }
 }
 

@@ -11,14 +11,20 @@ use crate::host::GitHubHost;
 
 /// The most bytes of a delivery's id.
 const MAX_ID: usize = 100;
+/// The header with the signature.
+const SIGNATURE: &str = "x-hub-signature-256";
 
 impl WebhookDecoder for GitHubHost {
+    fn has_signature(&self, header: &dyn Fn(&str) -> Option<String>) -> bool {
+        header(SIGNATURE).is_some_and(|text| given_mac(&text).is_some())
+    }
+
     fn decode(
         &self,
         header: &dyn Fn(&str) -> Option<String>,
         body: &[u8],
     ) -> Result<HostEvent, DecodeError> {
-        let signature = header("x-hub-signature-256").ok_or(DecodeError::WrongSignature)?;
+        let signature = header(SIGNATURE).ok_or(DecodeError::WrongSignature)?;
         if !is_signed(&self.webhook_secrets, &signature, body) {
             return Err(DecodeError::WrongSignature);
         }
@@ -43,11 +49,16 @@ impl WebhookDecoder for GitHubHost {
     }
 }
 
+/// The 32 bytes of a signature; `None` if it has another form.
+fn given_mac(signature: &str) -> Option<Vec<u8>> {
+    let digits = signature.strip_prefix("sha256=")?;
+    HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok().filter(|mac| mac.len() == 32)
+}
+
 /// Whether the signature was made with one of the secrets; the time does not reveal how much of it
 /// is right.
 fn is_signed(secrets: &[String], signature: &str, body: &[u8]) -> bool {
-    let Some(digits) = signature.strip_prefix("sha256=") else { return false };
-    let Ok(given) = HEXLOWER_PERMISSIVE.decode(digits.as_bytes()) else { return false };
+    let Some(given) = given_mac(signature) else { return false };
     secrets.iter().any(|secret| {
         Hmac::<Sha256>::new_from_slice(secret.as_bytes())
             .is_ok_and(|mac| mac.chain_update(body).verify_slice(&given).is_ok())
@@ -151,6 +162,16 @@ mod tests {
         let secrets = ["It's a Secret to Everybody".to_owned()];
         let given = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
         assert!(is_signed(&secrets, given, b"Hello, World!"));
+    }
+
+    #[test]
+    fn the_form_of_a_signature_is_known_before_the_body() {
+        let has =
+            |text: &str| host().has_signature(&|name| (name == SIGNATURE).then(|| text.to_owned()));
+        assert!(has(&signature("any secret", b"any body")));
+        for wrong in ["", "sha256=", "sha256=00", "sha1=00", "00"] {
+            assert!(!has(wrong), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -1,31 +1,38 @@
 //! Limits the requests that are handled at the same time. A request beyond the limit waits briefly,
 //! and is then refused with 503 instead of slowing down the others. Reads, writes, uploads and
-//! events of git hosts have separate shares, so that none of them starves another.
+//! events of git hosts have separate shares, so that none of them starves another. An upload gets
+//! its place after its client is known, from the share of that client: an organization, or the
+//! public id of a repository.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
-use actix_web::error::PayloadError;
 use actix_web::http::Method;
 use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use actix_web::middleware::Next;
 use actix_web::web::{Bytes, BytesMut, Data};
-use actix_web::{Error, HttpMessage, ResponseError};
+use actix_web::{Error, HttpMessage, HttpRequest, ResponseError};
 use futures_util::StreamExt;
 use signalbox_domain::ports::Observed;
+use signalbox_services::MinuteCounts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::api::Api;
+use crate::client::{TrustedProxies, client_of};
+use crate::holding::{Bodies, Held, Holder, unproven};
+use crate::pace::{cut_off, paced};
 use crate::problem::{Code, Problem};
 
 /// Bodies up to this size are read before a request counts as work: a slow sender takes no place.
 const SMALL: u64 = 64 * 1024;
-/// How long a sender may take for a small body.
-const SENDING: Duration = Duration::from_secs(10);
+/// The most bytes of the body of a page's form, which are read before its sender is known.
+const FORM: usize = 256 * 1024;
 /// How long a caller waits for a place. With the time that so many requests take together it stays
 /// below the second after which users retry.
 const MOMENT: Duration = Duration::from_millis(250);
@@ -58,13 +65,16 @@ impl Share {
         }
     }
 
-    /// The share of a request; `None`: it is always let in.
+    /// The share of a request; `None`: it needs no place, or its handler takes one.
     fn of(request: &ServiceRequest) -> Option<Self> {
         let name = request.match_name().unwrap_or_default();
         match name {
-            "healthz" | "readyz" => return None,
-            "receiveBundle" | "createBundleUpload" | "uploadMetrics" | "uploadReports"
-            | "importTestReports" => {
+            "healthz" | "readyz" | "hooks" | "uploadMetrics" => return None,
+            "receiveBundle"
+            | "createBundleUpload"
+            | "uploadTestReports"
+            | "importTestReports"
+            | "getQuarantineConfig" => {
                 return Some(Self::Upload);
             }
             _ => {}
@@ -73,16 +83,17 @@ impl Share {
         if method == Method::GET || method == Method::HEAD || method == Method::OPTIONS {
             return Some(Self::Read);
         }
-        if !is_small(request) {
+        if !is_small(request) && !is_page(request) {
             return Some(Self::Upload);
         }
         let reads = ["get", "list", "preview"].iter().any(|verb| name.starts_with(verb));
-        Some(match name {
-            "hooks" => Self::Hook,
-            _ if reads => Self::Read,
-            _ => Self::Write,
-        })
+        Some(if reads { Self::Read } else { Self::Write })
     }
+}
+
+/// Whether a request is for a page, which reads forms only.
+fn is_page(request: &ServiceRequest) -> bool {
+    request.match_name().is_some_and(|name| name.starts_with("page"))
 }
 
 /// Whether a body is known to be small.
@@ -154,6 +165,12 @@ pub struct Admission {
     writes: Gate,
     uploads: Gate,
     hooks: Gate,
+    /// The places for uploads of each holder that has any.
+    shares: Mutex<BTreeMap<Holder, Arc<Gate>>>,
+    pub(crate) bodies: Bodies,
+    pub(crate) proxies: TrustedProxies,
+    /// The refused requests of each client.
+    pub(crate) refusals: MinuteCounts,
 }
 
 impl Admission {
@@ -165,7 +182,18 @@ impl Admission {
             writes: Gate::new((most / 2).max(1), MOMENT),
             uploads: Gate::new(2 * most, WHILE),
             hooks: Gate::new(most, WHILE),
+            shares: Mutex::default(),
+            bodies: Bodies::new(std::env::temp_dir()),
+            proxies: TrustedProxies::default(),
+            refusals: MinuteCounts::default(),
         }
+    }
+
+    /// With this folder for bodies that are too large for memory, and these proxies, which name
+    /// their clients.
+    #[must_use]
+    pub fn with(self, folder: PathBuf, proxies: TrustedProxies) -> Self {
+        Self { bodies: Bodies::new(folder), proxies, ..self }
     }
 
     /// As much as a machine with so many cores does without making callers wait for long.
@@ -188,40 +216,82 @@ impl Admission {
         self.gate(share).enter().await
     }
 
+    /// The places that a holder has for uploads.
+    fn share_of(&self, holder: Holder) -> Arc<Gate> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares.retain(|_, gate| Arc::strong_count(gate) > 1);
+        let all = self.uploads.most;
+        let most = all / usize::try_from(holder.divisor()).unwrap_or(1);
+        shares.entry(holder).or_insert_with(|| Arc::new(Gate::new(most.max(2), WHILE))).clone()
+    }
+
+    /// Places for an upload: one of each holder's share, the smallest first, and one of all.
+    async fn enter_upload(&self, holders: &[Holder]) -> Option<Places> {
+        let mut of_holders = Vec::new();
+        for holder in holders {
+            let gate = self.share_of(*holder);
+            let place = gate.enter().await?;
+            of_holders.push((gate, place));
+        }
+        Some(Places { _of_all: self.uploads.enter().await?, _of_holders: of_holders })
+    }
+
     /// Requests that are worked on, by share.
     pub fn in_flight(&self) -> Vec<(&'static str, u64)> {
         Share::ALL.iter().map(|share| (share.as_str(), self.gate(*share).in_flight())).collect()
     }
 }
 
-/// Reads a small body before the request counts as work.
-async fn receive(request: &mut ServiceRequest) {
-    let mut payload = request.take_payload();
-    let mut body = BytesMut::new();
-    let whole = timeout(SENDING, async {
-        while let Some(chunk) = payload.next().await {
-            let chunk: Bytes = chunk?;
-            body.extend_from_slice(&chunk);
-        }
-        Ok::<_, PayloadError>(())
-    });
-    match whole.await {
-        Ok(Ok(())) => request.set_payload(Payload::from(body.freeze())),
-        Ok(Err(error)) => request.set_payload(cut_off(error)),
-        Err(_) => {
-            let late = std::io::Error::new(
-                std::io::ErrorKind::TimedOut,
-                format!("it did not come within {} s", SENDING.as_secs()),
-            );
-            request.set_payload(cut_off(late.into()));
-        }
-    }
+/// The places of an upload, until this is dropped.
+#[derive(Debug)]
+struct Places {
+    _of_all: Admitted,
+    _of_holders: Vec<(Arc<Gate>, Admitted)>,
 }
 
-/// A body that ends with this error.
-fn cut_off(error: PayloadError) -> Payload {
-    let rest = futures_util::stream::once(std::future::ready(Err(error)));
-    Payload::Stream { payload: Box::pin(rest) }
+/// Marks a request that gets its place after its client is known.
+#[derive(Debug)]
+struct AwaitsPlace;
+
+/// Admits a request whose client is known now, if it is not admitted yet; 503 when the share of the
+/// client is exhausted.
+pub(crate) async fn admit_known(
+    request: &HttpRequest,
+    api: &Api,
+    holders: &[Holder],
+) -> Result<(), Problem> {
+    if request.extensions_mut().remove::<AwaitsPlace>().is_none() {
+        return Ok(());
+    }
+    let Some(places) = api.admission.enter_upload(holders).await else {
+        return Err(refused(api, Share::Upload));
+    };
+    request.extensions_mut().insert(places);
+    Ok(())
+}
+
+/// Counts a refusal; the reply to it.
+pub(crate) fn refused(api: &Api, share: Share) -> Problem {
+    api.observer.observe(&Observed::RequestShed { share: share.as_str() });
+    Problem::new(Code::Unavailable, "the server is busy; try again later")
+}
+
+/// Reads a small body, or a form, before the request counts as work.
+async fn receive(request: &mut ServiceRequest, mut held: Held) -> Result<(), Problem> {
+    let mut payload = request.take_payload();
+    let mut body = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk: Bytes = chunk.map_err(|error| cut_off(&error))?;
+        if body.len() + chunk.len() > FORM {
+            let words = format!("the body may have at most {FORM} bytes");
+            return Err(Problem::new(Code::TooLarge, words));
+        }
+        held.add(chunk.len())?;
+        body.extend_from_slice(&chunk);
+    }
+    request.set_payload(Payload::from(body.freeze()));
+    request.extensions_mut().insert(held);
+    Ok(())
 }
 
 /// Admits a request, or refuses it. Its slot is free again when the reply begins: what a
@@ -230,17 +300,27 @@ pub async fn admit<B: MessageBody>(
     mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    let payload = paced(request.take_payload());
+    request.set_payload(payload);
     let api = request.app_data::<Data<Api>>().cloned();
     let (Some(api), Some(share)) = (api, Share::of(&request)) else {
         return next.call(request).await.map(ServiceResponse::map_into_left_body);
     };
-    if share != Share::Upload && is_small(&request) {
-        receive(&mut request).await;
+    if share == Share::Upload {
+        request.extensions_mut().insert(AwaitsPlace);
+        let reply = next.call(request).await?;
+        reply.request().extensions_mut().remove::<Places>();
+        return Ok(reply.map_into_left_body());
+    }
+    if is_small(&request) || is_page(&request) {
+        let held = api.admission.bodies.in_memory(unproven(client_of(&request)));
+        if let Err(problem) = receive(&mut request, held).await {
+            let reply = problem.error_response();
+            return Ok(request.into_response(reply).map_into_right_body());
+        }
     }
     let Some(admitted) = api.admission.enter(share).await else {
-        api.observer.observe(&Observed::RequestShed { share: share.as_str() });
-        let problem = Problem::new(Code::Unavailable, "the server is busy; try again later");
-        let reply = problem.error_response();
+        let reply = refused(&api, share).error_response();
         return Ok(request.into_response(reply).map_into_right_body());
     };
     let reply = next.call(request).await;
@@ -268,12 +348,16 @@ pub async fn to_the_end<B: MessageBody + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use signalbox_domain::ids::{OrgId, RepoId};
+    use uuid::Uuid;
+
     use super::*;
 
     fn narrow() -> Admission {
         let hour = Duration::from_hours(1);
         let gate = || Gate::new(1, hour);
-        Admission { reads: gate(), writes: gate(), uploads: gate(), hooks: gate() }
+        let (reads, writes, uploads, hooks) = (gate(), gate(), gate(), gate());
+        Admission { reads, writes, uploads, hooks, ..Admission::new(1) }
     }
 
     #[tokio::test]
@@ -300,6 +384,33 @@ mod tests {
         assert!(read.is_some());
         let counts = [("read", 1), ("write", 1), ("upload", 0), ("hook", 0)];
         assert_eq!(admission.in_flight(), counts);
+    }
+
+    #[tokio::test]
+    async fn a_public_id_leaves_places_to_other_repositories_and_to_tokens() {
+        let shares = Admission::new(64);
+        let admission = Admission { uploads: Gate::new(32, Duration::ZERO), ..shares };
+        let public =
+            |repo: u128| [Holder::PublicRepository(RepoId(Uuid::from_u128(repo))), Holder::Public];
+        let mut held = Vec::new();
+        for repo in 1..=9 {
+            for _ in 0..9 {
+                let gates = public(repo).map(|holder| admission.share_of(holder));
+                if gates.iter().all(|gate| gate.places.available_permits() > 0) {
+                    held.extend(admission.enter_upload(&public(repo)).await);
+                }
+            }
+        }
+        assert_eq!(held.len(), 8, "a quarter of 32 for all public ids");
+        let org = |org: u128| [Holder::Organization(OrgId(Uuid::from_u128(org)))];
+        for _ in 0..16 {
+            held.push(admission.enter_upload(&org(1)).await.expect("a place"));
+        }
+        assert_eq!(admission.share_of(org(1)[0]).places.available_permits(), 0);
+        assert!(admission.enter_upload(&org(2)).await.is_some());
+        held.clear();
+        assert!(admission.enter_upload(&public(1)).await.is_some());
+        assert_eq!(admission.shares.lock().expect("not poisoned").len(), 2);
     }
 
     #[tokio::test]

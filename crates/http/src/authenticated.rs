@@ -6,18 +6,48 @@ use std::sync::Arc;
 use actix_web::dev::Payload;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::web::Data;
-use actix_web::{FromRequest, HttpRequest};
+use actix_web::{FromRequest, HttpMessage, HttpRequest};
 use signalbox_domain::token::Caller;
+use signalbox_services::Attempt;
 
+use crate::admission::admit_known;
 use crate::api::Api;
-use crate::body::{check_headers, parse, read};
+use crate::body::{MAX_BODY, check_headers, parse, read};
+use crate::client::client_address;
 use crate::dto::{Form, Request};
+use crate::holding::{Held, Holder};
 use crate::problem::{Code, Problem};
 
 /// The ways in which a caller can authenticate.
 pub(crate) trait Credentials: Sized + 'static {
     /// The caller, or 401 when the request has no credentials.
     fn authenticate(request: &HttpRequest) -> impl Future<Output = Result<Self, Problem>>;
+
+    /// Whose share the caller's requests are taken from, the smallest share first.
+    fn holders(&self, request: &HttpRequest) -> Vec<Holder>;
+
+    /// The most bytes of the caller's body, if it is JSON.
+    fn most_bytes(&self) -> usize {
+        MAX_BODY
+    }
+}
+
+/// The state of the routes.
+pub(crate) fn api_of(request: &HttpRequest) -> Result<&Data<Api>, Problem> {
+    request.app_data::<Data<Api>>().ok_or_else(|| Problem::new(Code::Unauthorized, ""))
+}
+
+/// The caller, whose request is admitted now.
+async fn admitted<C: Credentials>(request: &HttpRequest) -> Result<C, Problem> {
+    let caller = C::authenticate(request).await?;
+    admit_known(request, api_of(request)?, &caller.holders(request)).await?;
+    Ok(caller)
+}
+
+/// Counts the bytes of a known caller's body. What came before counts no longer as a stranger's.
+pub(crate) fn held_by(request: &HttpRequest, holders: Vec<Holder>) -> Result<Held, Problem> {
+    request.extensions_mut().remove::<Held>();
+    Ok(api_of(request)?.admission.bodies.in_memory(holders))
 }
 
 /// A caller who is known.
@@ -44,17 +74,28 @@ pub(crate) fn header<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str
 impl Credentials for Arc<Caller> {
     async fn authenticate(request: &HttpRequest) -> Result<Self, Problem> {
         let refused = || Problem::new(Code::Unauthorized, "");
-        let api = request.app_data::<Data<Api>>().ok_or_else(refused)?;
+        let api = api_of(request)?;
         let bearer = || {
             let (scheme, token) = header(request, AUTHORIZATION.as_str())?.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         };
         let token = header(request, "x-api-token").or_else(bearer).ok_or_else(refused)?;
-        let caller = api.authenticator.authenticate(token).await?.ok_or_else(refused)?;
+        let caller = match api.authenticator.authenticate(token, client_address(request)).await? {
+            Attempt::Accepted(caller) => caller,
+            Attempt::Refused => return Err(refused()),
+            Attempt::Throttled => {
+                let words = "too many invalid tokens came from this address; try again in a minute";
+                return Err(Problem::new(Code::TooManyRefusals, words));
+            }
+        };
         tracing::Span::current()
             .record("org.slug", caller.org_slug.as_str())
             .record("token.name", caller.name.as_str());
         Ok(caller)
+    }
+
+    fn holders(&self, _: &HttpRequest) -> Vec<Holder> {
+        vec![Holder::Organization(self.org)]
     }
 }
 
@@ -64,7 +105,7 @@ impl<C: Credentials> FromRequest for Authenticated<C> {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
-        Box::pin(async move { C::authenticate(&request).await.map(Self) })
+        Box::pin(async move { admitted(&request).await.map(Self) })
     }
 }
 
@@ -75,9 +116,11 @@ impl<T: Request + Form + 'static, C: Credentials> FromRequest for AuthenticatedJ
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let caller = C::authenticate(&request).await?;
+            let caller: C = admitted(&request).await?;
             check_headers(&request)?;
-            let bytes = read(payload).await?;
+            let mut held = held_by(&request, caller.holders(&request))?;
+            let bytes = read(payload, caller.most_bytes(), &mut held).await?;
+            request.extensions_mut().insert(held);
             Ok(Self { caller, body: parse::<T>(&bytes)? })
         })
     }

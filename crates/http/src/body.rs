@@ -7,16 +7,20 @@ use actix_web::web::{Bytes, BytesMut};
 use futures_util::StreamExt;
 
 use crate::dto::{Errors, Field, Form, Request, shown};
+use crate::holding::Held;
+use crate::pace::cut_off;
 use crate::problem::{Code, Problem};
 
 /// The most bytes of a request body.
 pub(crate) const MAX_BODY: usize = 20 * 1024 * 1024;
+/// The same for a sender whose credential can only be verified when the body has come.
+pub(crate) const MAX_UNPROVEN_BODY: usize = 1024 * 1024;
 
 pub(crate) fn check_headers(request: &HttpRequest) -> Result<(), Problem> {
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
     let length = header(CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
     if length.is_some_and(|length| length > MAX_BODY as u64) {
-        return Err(too_large());
+        return Err(too_large(MAX_BODY));
     }
     let encoding = header(CONTENT_ENCODING).unwrap_or("identity");
     if !encoding.eq_ignore_ascii_case("identity") {
@@ -40,17 +44,23 @@ pub(crate) fn check_headers(request: &HttpRequest) -> Result<(), Problem> {
     Err(Problem::new(Code::WrongContentType, detail))
 }
 
-fn too_large() -> Problem {
-    Problem::new(Code::TooLarge, format!("the body may have at most {MAX_BODY} bytes"))
+fn too_large(most: usize) -> Problem {
+    Problem::new(Code::TooLarge, format!("the body may have at most {most} bytes"))
 }
 
-pub(crate) async fn read(mut payload: Payload) -> Result<Bytes, Problem> {
+/// Reads a whole body into memory; its bytes are counted in `held`.
+pub(crate) async fn read(
+    mut payload: Payload,
+    most: usize,
+    held: &mut Held,
+) -> Result<Bytes, Problem> {
     let mut body = BytesMut::new();
     while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|error| malformed(format!("the body was cut off: {error}")))?;
-        if body.len() + chunk.len() > MAX_BODY {
-            return Err(too_large());
+        let chunk = chunk.map_err(|error| cut_off(&error))?;
+        if body.len() + chunk.len() > most {
+            return Err(too_large(most));
         }
+        held.add(chunk.len())?;
         body.extend_from_slice(&chunk);
     }
     Ok(body.freeze())

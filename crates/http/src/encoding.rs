@@ -12,6 +12,8 @@ use zstd::stream::raw::{DParameter, Decoder};
 use zstd::stream::zio::Writer;
 
 use crate::dto::shown;
+use crate::holding::Held;
+use crate::pace::cut_off;
 use crate::problem::{Code, Problem};
 use crate::stream::too_large;
 
@@ -113,14 +115,16 @@ pub(crate) async fn into_upload(
     decode(body, encoding, most, keep).await
 }
 
-/// A whole body as it is without its encoding; `most` bytes of that.
+/// A whole body as it is without its encoding; `most` bytes of that, counted in `held`.
 pub(crate) async fn whole(
     body: Payload,
     encoding: Encoding,
     most: u64,
+    held: &mut Held,
 ) -> Result<Vec<u8>, Problem> {
     let mut text = Vec::new();
     let keep = async |decoded: Vec<u8>| {
+        held.add(decoded.len())?;
         text.extend_from_slice(&decoded);
         Ok(())
     };
@@ -145,7 +149,7 @@ async fn decode(
         write(std::mem::take(decoded)).await
     };
     while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(|error| wrong(&error))?;
+        let chunk = chunk.map_err(|error| cut_off(&error))?;
         for step in chunk.chunks(STEP) {
             decoder.write_all(step).map_err(|error| wrong(&error))?;
             if decoder.decoded().len() >= PIECE {

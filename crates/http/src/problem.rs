@@ -10,6 +10,8 @@ use crate::request_id::current_request_id;
 
 /// Seconds after which a caller may try again when something is not available.
 const RETRY_SECONDS: u32 = 5;
+/// The same when something is counted by the minute.
+const MINUTE_SECONDS: u32 = 60;
 /// The authentication challenge.
 const CHALLENGE: &str = "ApiKey header=\"x-api-token\"";
 /// The body of every 401.
@@ -115,14 +117,18 @@ codes! {
     WebhookOff = "webhook_off", 409, "Webhook endpoint is off", false;
     /// The message is already being delivered.
     MessagePending = "message_pending", 409, "Message is pending", false;
-    /// The body exceeds 20 MiB, or an upload exceeds the limit of the server.
+    /// The body comes too slowly: see the limits of bodies.
+    BodyTooSlow = "body_too_slow", 408, "Request body too slow", true;
+    /// The body exceeds 20 MiB, an event of a git host exceeds 1 MiB, or an upload exceeds the limit of the server.
     TooLarge = "body_too_large", 413, "Request body too large", false;
     /// The body is not declared as JSON, or is compressed.
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
     /// The upload came too late or too often, has too many files or none, or names another repository.
     UploadRefused = "upload_refused", 422, "Upload refused", false;
-    /// The token has the maximum number of open streams.
+    /// The token, its organization or the server has the maximum number of open streams.
     TooManyStreams = "too_many_streams", 429, "Too many streams", true;
+    /// Too many invalid tokens came from the address of the client in the last minute.
+    TooManyRefusals = "too_many_invalid_tokens", 429, "Too many invalid tokens", true;
     /// There is no public event with this name.
     UnknownEvent = "event_not_found", 404, "Event not found", false;
     /// The page token was not issued for this list. Despite the status, the caller made the mistake.
@@ -133,7 +139,7 @@ codes! {
     HostAccess = "git_host_access", 502, "Git host denies access", true;
     /// The database or the git host does not respond, or the server or the queue is overloaded.
     Unavailable = "unavailable", 503, "Not available", true;
-    /// The store of uploads is full. It has room again when older uploads are deleted.
+    /// The store of uploads is full, or the share of it that the sender has. There is room again when older uploads are deleted.
     NoRoom = "no_room_for_uploads", 507, "No room for uploads", false;
 }
 
@@ -237,6 +243,10 @@ impl CallersMistake {
     pub(crate) const COUNTED_AS: u16 = 400;
 }
 
+/// The code of a problem, for the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reason(pub(crate) &'static str);
+
 /// The status of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageKind {
@@ -273,6 +283,7 @@ impl ResponseError for Problem {
     fn error_response(&self) -> HttpResponse {
         let row = self.code.row();
         let mut reply = HttpResponse::build(self.code.status());
+        reply.extensions_mut().insert(Reason(row.code));
         if self.code == Code::Unauthorized {
             // Plain text, the same for every reason.
             return reply
@@ -281,7 +292,9 @@ impl ResponseError for Problem {
                 .body(UNAUTHORIZED);
         }
         if row.retryable {
-            reply.insert_header((RETRY_AFTER, RETRY_SECONDS.to_string()));
+            let seconds =
+                if self.code == Code::TooManyRefusals { MINUTE_SECONDS } else { RETRY_SECONDS };
+            reply.insert_header((RETRY_AFTER, seconds.to_string()));
         }
         if let Some(allow) = self.allow {
             reply.insert_header((ALLOW, HeaderValue::from_static(allow)));

@@ -6,12 +6,13 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue, STRICT_TRANSPORT_SECURITY};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use actix_web::{Error, HttpMessage};
+use actix_web::{Error, HttpMessage, HttpResponse};
 use signalbox_domain::ports::Observed;
 use tracing::Instrument;
 
 use crate::api::Api;
-use crate::problem::{CallersMistake, Code, Problem};
+use crate::client::{client_address, note_client};
+use crate::problem::{CallersMistake, Code, Problem, Reason};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -41,6 +42,15 @@ fn acceptable(id: &str) -> bool {
     !id.is_empty() && id.len() <= 128 && id.chars().all(plain)
 }
 
+/// Why a request was refused: the code of the problem, or the name of the status.
+fn reason<B>(reply: &HttpResponse<B>) -> String {
+    let code = reply.extensions().get::<Reason>().map(|it| it.0.to_owned());
+    code.unwrap_or_else(|| {
+        let words = reply.status().canonical_reason().unwrap_or("unknown");
+        words.to_lowercase().replace(' ', "_")
+    })
+}
+
 /// Whether the address contains an encoded U+0000: no valid name has it, and PostgreSQL cannot
 /// store it. This is its only form: unencoded it is not allowed in an address.
 fn names_nul(request: &ServiceRequest) -> bool {
@@ -62,6 +72,9 @@ pub async fn with_request_id(
         (None, None) => "unknown".to_owned(),
     };
     request.extensions_mut().insert(RequestId(id.clone()));
+    if let Some(api) = &api {
+        note_client(&request, &api.admission.proxies);
+    }
     let (method, path) = (request.method().clone(), request.path().to_owned());
     // The token is filled in once it is known.
     let span = tracing::info_span!(
@@ -91,6 +104,12 @@ pub async fn with_request_id(
             headers.insert(name, HeaderValue::from_static(value));
         }
     }
+    let is_https =
+        |api: &Data<Api>| api.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+    if api.as_ref().is_some_and(is_https) {
+        let year = HeaderValue::from_static("max-age=31536000");
+        headers.insert(STRICT_TRANSPORT_SECURITY, year);
+    }
     if let (Some(api), Some(started)) = (api, started) {
         let took = api.clock.now().since(started);
         let mistake = response.response().extensions().contains::<CallersMistake>();
@@ -98,16 +117,26 @@ pub async fn with_request_id(
         // The path is the caller's text; the operation is one of a few names.
         let operation = response.request().match_name().unwrap_or("unknown").to_owned();
         api.observer.observe(&Observed::Request { operation: &operation, status, took });
-        span.in_scope(|| {
-            let duration_ms = took.millis();
-            tracing::info!(%method, path, operation, status, duration_ms, "answered a request");
-        });
+        let duration_ms = took.millis();
+        let client = client_address(response.request());
+        let answer = response.status();
+        if answer.is_client_error() || answer.is_server_error() {
+            let refusals = api.admission.refusals.add(client, api.clock.now());
+            let reason = reason(response.response());
+            span.in_scope(|| {
+                tracing::info!(
+                    %method, path, operation, status, duration_ms, client.address = %client, reason,
+                    refusals, "answered a request"
+                );
+            });
+        } else {
+            span.in_scope(|| {
+                tracing::info!(
+                    %method, path, operation, status, duration_ms, client.address = %client,
+                    "answered a request"
+                );
+            });
+        }
     }
     Ok(response)
-    let is_https =
-        |api: &Data<Api>| api.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
-    if api.as_ref().is_some_and(is_https) {
-        let year = HeaderValue::from_static("max-age=31536000");
-        headers.insert(STRICT_TRANSPORT_SECURITY, year);
-    }
 }

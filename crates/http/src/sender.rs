@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use actix_web::HttpRequest;
-use actix_web::web::Data;
 use signalbox_domain::token::Caller;
 use signalbox_services::Sender;
 
-use crate::api::Api;
-use crate::authenticated::{Credentials, has_token, header};
+use crate::authenticated::{Credentials, api_of, has_token, header};
+use crate::client::client_address;
+use crate::holding::{Holder, public_holders};
 use crate::problem::{Code, Problem};
 
 /// The header with the public id of a repository.
@@ -22,10 +22,17 @@ impl Credentials for Sender {
             return Arc::<Caller>::authenticate(request).await.map(Self::Token);
         }
         let refused = || Problem::new(Code::Unauthorized, "");
-        let api = request.app_data::<Data<Api>>().ok_or_else(refused)?;
+        let api = api_of(request)?;
         let id = public.and_then(|id| id.parse().ok()).ok_or_else(refused)?;
         let public = api.uploads.public_repository(id).await?.ok_or_else(refused)?;
         tracing::Span::current().record("org.slug", public.org_slug.as_str());
         Ok(Self::Public(Box::new(public)))
+    }
+
+    fn holders(&self, request: &HttpRequest) -> Vec<Holder> {
+        match self {
+            Self::Token(caller) => caller.holders(request),
+            Self::Public(public) => public_holders(client_address(request), public.repository.id),
+        }
     }
 }

@@ -6,6 +6,9 @@ use actix_web::HttpRequest;
 use signalbox_domain::token::Caller;
 
 use crate::authenticated::{Credentials, has_token, header};
+use crate::body::MAX_UNPROVEN_BODY;
+use crate::client::client_address;
+use crate::holding::{Holder, unproven};
 use crate::problem::{Code, Problem};
 
 /// The header with the id of a workflow run.
@@ -25,5 +28,20 @@ impl Credentials for TargetsReporter {
         }
         let run = run.and_then(|run| run.parse().ok());
         run.map(Self::WorkflowRun).ok_or_else(|| Problem::new(Code::Unauthorized, ""))
+    }
+
+    fn holders(&self, request: &HttpRequest) -> Vec<Holder> {
+        match self {
+            Self::Token(caller) => caller.holders(request),
+            Self::WorkflowRun(_) => unproven(client_address(request)),
+        }
+    }
+
+    fn most_bytes(&self) -> usize {
+        match self {
+            Self::Token(caller) => caller.most_bytes(),
+            // The git host is called after the body has come.
+            Self::WorkflowRun(_) => MAX_UNPROVEN_BODY,
+        }
     }
 }

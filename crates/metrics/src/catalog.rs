@@ -1,6 +1,7 @@
 //! The catalog of metrics, read from the metrics themselves.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 
 use signalbox_domain::ids::{OrgId, QueueId};
 use signalbox_domain::ports::{Backlog, Exposition, Observed, Observer, QueueRef};
@@ -45,6 +46,7 @@ pub fn server_metrics() -> Vec<MetricRow> {
         Observed::EffectRun { queue, effect: "land", outcome, took },
         Observed::Request { operation: "getQueue", status: 200, took },
         Observed::RequestShed { share: "write" },
+        Observed::TokenRefused { reason: "unknown", from: Ipv4Addr::LOCALHOST.into(), count: 1 },
         Observed::Panicked { what: "request" },
         Observed::HostCall { host, call: "land", outcome, took },
         Observed::HostQuota { host, resource: "core", limit: 1, remaining: 1, resets_at },

@@ -35,6 +35,7 @@ labels! {
     WorkLabels { work: &'static str }
     StateLabels { state: &'static str }
     ShareLabels { share: &'static str }
+    ReasonLabels { reason: &'static str }
     WhatLabels { what: &'static str }
 }
 

@@ -16,7 +16,8 @@ use signalbox_domain::time::{Span, Timestamp};
 use crate::gauges::{Gauges, Sample};
 use crate::labels::{
     Bounds, CallLabels, CallOutcomeLabels, EffectLabels, EffectNameLabels, InputLabels, LONG,
-    OperationLabels, OutcomeLabels, QuotaLabels, RequestLabels, SHORT, ShareLabels, WhatLabels,
+    OperationLabels, OutcomeLabels, QuotaLabels, ReasonLabels, RequestLabels, SHORT, ShareLabels,
+    WhatLabels,
 };
 
 /// Counts observations on its own registry. Labels are operations, kinds of input, names of
@@ -27,6 +28,7 @@ pub struct PrometheusObserver {
     requests: Family<RequestLabels, Counter>,
     request_duration: Family<OperationLabels, Histogram, Bounds>,
     requests_shed: Family<ShareLabels, Counter>,
+    tokens_refused: Family<ReasonLabels, Counter>,
     panics: Family<WhatLabels, Counter>,
     steps: Family<InputLabels, Counter>,
     step_duration: Histogram,
@@ -56,6 +58,7 @@ impl PrometheusObserver {
             requests: Family::default(),
             request_duration: Family::new_with_constructor(Bounds(SHORT)),
             requests_shed: Family::default(),
+            tokens_refused: Family::default(),
             panics: Family::default(),
             steps: Family::default(),
             step_duration: Histogram::new(SHORT.iter().copied()),
@@ -100,6 +103,11 @@ impl PrometheusObserver {
             "requests_shed",
             "Requests refused with 503 because the server was at its limit, by share",
             self.requests_shed.clone(),
+        );
+        registry.register(
+            "tokens_refused",
+            "Refused tokens of requests and sign-ins, by reason",
+            self.tokens_refused.clone(),
         );
         registry.register(
             "panics",
@@ -243,6 +251,9 @@ impl Observer for PrometheusObserver {
             }
             Observed::RequestShed { share } => {
                 self.requests_shed.get_or_create(&ShareLabels { share }).inc();
+            }
+            Observed::TokenRefused { reason, .. } => {
+                self.tokens_refused.get_or_create(&ReasonLabels { reason }).inc();
             }
             Observed::Panicked { what } => {
                 self.panics.get_or_create(&WhatLabels { what }).inc();

@@ -1,11 +1,15 @@
 //! Authentication: from a token's text to the caller.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
-use signalbox_domain::ports::{Clock, OrgStore, StoreError, TokenStore};
+use signalbox_domain::ports::{Clock, Observed, OrgStore, StoreError, TokenStore};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, TokenHash, TokenText};
+
+use super::refusal_reports::{RefusalReports, Refused};
+use super::refusals::{Attempt, Refusals};
 
 /// The most callers in the cache.
 const REMEMBERED: usize = 10_000;
@@ -18,6 +22,8 @@ pub struct Authenticator {
     clock: Arc<dyn Clock>,
     /// Callers, and until when each entry is valid.
     remembered: Cache<TokenHash, (Timestamp, Arc<Caller>)>,
+    refusals: Refusals,
+    reports: Option<RefusalReports>,
 }
 
 impl Authenticator {
@@ -27,29 +33,83 @@ impl Authenticator {
         orgs: Arc<dyn OrgStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { tokens, orgs, clock, remembered: Cache::new(REMEMBERED) }
+        let (remembered, refusals) = (Cache::new(REMEMBERED), Refusals::default());
+        Self { tokens, orgs, clock, remembered, refusals, reports: None }
     }
 
-    /// The caller of a token's text; `None` for a malformed, unknown, expired or revoked one,
-    /// without a distinction.
-    pub async fn authenticate(&self, text: &str) -> Result<Option<Arc<Caller>>, StoreError> {
-        let Some(text) = TokenText::parse(text) else { return Ok(None) };
-        self.holder(text.hash()).await
+    /// Reports refused tokens to an observer, and those of known tokens to the audit log.
+    #[must_use]
+    pub fn reporting(self, reports: RefusalReports) -> Self {
+        Self { reports: Some(reports), ..self }
+    }
+
+    /// The caller of a token's text from a client at that address. A malformed, unknown, expired or
+    /// revoked one is refused without a distinction. A client that has sent too many of them in a
+    /// minute is throttled.
+    pub async fn authenticate(
+        &self,
+        text: &str,
+        from: IpAddr,
+    ) -> Result<Attempt<Arc<Caller>>, StoreError> {
+        let (hash, now) = (TokenText::parse(text).map(|text| text.hash()), self.clock.now());
+        if !self.refusals.allows(from, hash, now) {
+            if let Some(reports) = &self.reports {
+                let count = self.refusals.counts.of(from, now);
+                reports.observer.observe(&Observed::TokenRefused {
+                    reason: "throttled",
+                    from,
+                    count,
+                });
+            }
+            return Ok(Attempt::Throttled);
+        }
+        let looked_up = match hash {
+            Some(hash) => self.look_up(hash, now).await?,
+            None => Err(Refused::Malformed),
+        };
+        match (looked_up, hash) {
+            (Ok(caller), Some(hash)) => {
+                self.refusals.accepted(hash, now);
+                Ok(Attempt::Accepted(caller))
+            }
+            (Ok(_), None) => Ok(Attempt::Refused),
+            (Err(refused), _) => {
+                let count = self.refusals.counts.add(from, now);
+                if let Some(reports) = &self.reports {
+                    reports.refused(refused, from, count, now).await?;
+                }
+                Ok(Attempt::Refused)
+            }
+        }
+    }
+
+    /// Refused tokens of a client at that address in the last minute.
+    pub fn refusals(&self, from: IpAddr) -> u32 {
+        self.refusals.counts.of(from, self.clock.now())
     }
 
     /// The caller of the token with this hash; `None` if it is unknown, expired or revoked.
     pub async fn holder(&self, hash: TokenHash) -> Result<Option<Arc<Caller>>, StoreError> {
-        let now = self.clock.now();
+        Ok(self.look_up(hash, self.clock.now()).await?.ok())
+    }
+
+    async fn look_up(
+        &self,
+        hash: TokenHash,
+        now: Timestamp,
+    ) -> Result<Result<Arc<Caller>, Refused>, StoreError> {
         if let Some((until, caller)) = self.remembered.get(&hash)
             && now < until
         {
-            return Ok(Some(caller));
+            return Ok(Ok(caller));
         }
-        let Some(token) = self.tokens.find_by_hash(hash).await? else { return Ok(None) };
+        let Some(token) = self.tokens.find_by_hash(hash).await? else {
+            return Ok(Err(Refused::Unknown));
+        };
         if !token.is_valid(now) {
-            return Ok(None);
+            return Ok(Err(Refused::Ended(Box::new(token))));
         }
-        let Some(org) = self.orgs.find(token.org).await? else { return Ok(None) };
+        let Some(org) = self.orgs.find(token.org).await? else { return Ok(Err(Refused::Unknown)) };
         let good_until = [token.expires_at, token.revoked_at]
             .into_iter()
             .flatten()
@@ -64,6 +124,6 @@ impl Authenticator {
             compatibility: token.compatibility,
         });
         self.remembered.insert(hash, (good_until, caller.clone()));
-        Ok(Some(caller))
+        Ok(Ok(caller))
     }
 }

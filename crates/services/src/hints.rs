@@ -64,6 +64,23 @@ impl HintService {
         }
     }
 
+    /// Whether a delivery with these headers may be meant for this server: an organization receives
+    /// webhooks of the host, and the headers contain a signature. Nothing is verified yet.
+    pub fn expects(
+        &self,
+        host: &HostId,
+        header: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), HookError> {
+        let decoders = self.context.hosts.webhook_decoders(host);
+        if decoders.is_empty() {
+            return Err(HookError::UnknownHost);
+        }
+        if decoders.iter().any(|(_, decoder)| decoder.has_signature(header)) {
+            return Ok(());
+        }
+        Err(DecodeError::WrongSignature.into())
+    }
+
     /// Processes one delivery, for every organization whose secret has signed it. A delivery that
     /// was processed before has no effect.
     pub async fn hear(

@@ -1,5 +1,6 @@
 //! Sessions of the pages.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use signalbox_domain::audit::{AuditAction, AuditActor, AuditFields, of_token};
@@ -10,7 +11,7 @@ use signalbox_domain::session::{ABSOLUTE_DAYS, IDLE_HOURS, NOTE_MINUTES, Session
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Token, TokenHash, TokenText};
 
-use super::{AccountContext, AuditEntryBuilder, Authenticator};
+use super::{AccountContext, Attempt, AuditEntryBuilder, Authenticator};
 
 /// Use cases of sessions: sign-in, authentication and sign-out.
 pub struct Sessions {
@@ -24,17 +25,22 @@ impl Sessions {
         Self { context: context.into(), authenticator }
     }
 
-    /// Creates a session for the text of a token; `None` if the token is invalid.
+    /// Creates a session for the text of a token from a client at that address.
     pub async fn sign_in(
         &self,
         text: &str,
-    ) -> Result<Option<(SessionText, Arc<Caller>)>, StoreError> {
+        from: IpAddr,
+    ) -> Result<Attempt<(SessionText, Arc<Caller>)>, StoreError> {
         let text = text.trim();
-        let Some(token) = TokenText::parse(text) else { return Ok(None) };
-        let Some(caller) = self.authenticator.authenticate(text).await? else { return Ok(None) };
+        let caller = match self.authenticator.authenticate(text, from).await? {
+            Attempt::Accepted(caller) => caller,
+            Attempt::Refused => return Ok(Attempt::Refused),
+            Attempt::Throttled => return Ok(Attempt::Throttled),
+        };
+        let Some(token) = TokenText::parse(text) else { return Ok(Attempt::Refused) };
         let session = self.new_text();
         self.begin(caller.org, token.hash(), &session).await?;
-        Ok(Some((session, caller)))
+        Ok(Attempt::Accepted((session, caller)))
     }
 
     /// Creates a session for an identity. It has a token of its own, whose text is discarded, so

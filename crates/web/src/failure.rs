@@ -144,7 +144,7 @@ impl Failure {
             Self::Changed(shown) => return shown.1.clone(),
             Self::TooMany => (
                 "Too many attempts",
-                "There were too many failed attempts to sign in.".to_owned(),
+                "Too many invalid tokens came from your address.".to_owned(),
                 "Wait a minute and try again.",
             ),
             Self::Unavailable(why) => {

@@ -14,6 +14,7 @@ mod twin;
 mod view;
 mod visitor;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use actix_web::HttpRequest;
@@ -96,14 +97,13 @@ pub struct Pages {
     pub public_tests: bool,
     /// The id of a request, for pages about errors.
     pub request_id: fn(&HttpRequest) -> String,
+    /// The address of a request's client.
+    pub client: fn(&HttpRequest) -> IpAddr,
     /// The live updates of open pages.
     pub live: Live,
-    /// Counts attempts to sign in.
-    pub attempts: Attempts,
 }
 
 pub use live::Live;
-pub use routes::sign_in::Attempts;
 
 impl Pages {
     /// Whether browsers reach the server by https, so that cookies can be restricted to it.

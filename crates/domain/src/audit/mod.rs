@@ -28,6 +28,8 @@ words!(
         TokenRotated = "token.rotated",
         /// A token was revoked.
         TokenRevoked = "token.revoked",
+        /// An expired or revoked token was used. At most one record an hour for each token.
+        TokenRefused = "token.refused",
         /// A repository was registered.
         RepositoryRegistered = "repository.registered",
         /// A queue was created.

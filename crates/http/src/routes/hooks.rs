@@ -1,14 +1,17 @@
 //! `POST /hooks/{host}`: events of a git host.
 
+use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Path, Payload};
-use actix_web::{HttpRequest, web};
 use signalbox_domain::ids::HostId;
 use signalbox_domain::ports::DecodeError;
 use signalbox_services::HookError;
 
+use crate::admission::{Share, refused};
 use crate::api::Api;
-use crate::body::read;
+use crate::body::{MAX_UNPROVEN_BODY, read};
+use crate::client::client_address;
 use crate::dto::Empty;
+use crate::holding::unproven;
 use crate::problem::{Code, Problem};
 
 /// The address, with the host's name.
@@ -28,7 +31,9 @@ impl From<HookError> for Problem {
     }
 }
 
-/// Passes on the headers and the unmodified bytes, because the signature covers them.
+/// Passes on the headers and the unmodified bytes, because the signature covers them. The host and
+/// the presence of a signature are checked before anything of the body is read. Git hosts rarely send larger events, and the queue
+/// finds by polling what those were about.
 pub(crate) async fn handle(
     api: Data<Api>,
     host: Path<String>,
@@ -36,7 +41,6 @@ pub(crate) async fn handle(
     payload: Payload,
 ) -> Result<Json<Empty>, Problem> {
     let host = HostId::new(host.into_inner()).map_err(|_| HookError::UnknownHost)?;
-    let body: web::Bytes = read(payload.into_inner()).await?;
     let headers: Vec<(String, String)> = request
         .headers()
         .iter()
@@ -44,6 +48,12 @@ pub(crate) async fn handle(
         .collect();
     let header = |name: &str| {
         headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    };
+    api.hints.expects(&host, &header)?;
+    let mut held = api.admission.bodies.in_memory(unproven(client_address(&request)));
+    let body = read(payload.into_inner(), MAX_UNPROVEN_BODY, &mut held).await?;
+    let Some(_place) = api.admission.enter(Share::Hook).await else {
+        return Err(refused(&api, Share::Hook));
     };
     api.hints.hear(&host, &header, &body).await?;
     Ok(Json(Empty {}))

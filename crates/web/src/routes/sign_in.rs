@@ -1,12 +1,9 @@
 //! Signing in and out.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
 use actix_web::http::header::SET_COOKIE;
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
+use signalbox_services::Attempt;
 
 use crate::Pages;
 use crate::failure::Failure;
@@ -14,29 +11,6 @@ use crate::model::{Block, Cell, Field, Form, Page, Section};
 use crate::reply::go_to;
 use crate::shell::answer;
 use crate::visitor::{Asked, cookie, from_here, session_holder, session_of};
-
-/// Failed attempts within [`WINDOW`] after which sign-in is blocked for all.
-const MAX_ATTEMPTS: usize = 60;
-const WINDOW: Duration = Duration::from_mins(1);
-
-/// Counts failed attempts to sign in. A token has 160 random bits, so this protects the server from
-/// load rather than tokens from being guessed.
-#[derive(Clone, Default)]
-pub struct Attempts(Arc<Mutex<VecDeque<Instant>>>);
-
-impl Attempts {
-    fn too_many(&self) -> bool {
-        let mut failed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while failed.front().is_some_and(|at| at.elapsed() > WINDOW) {
-            failed.pop_front();
-        }
-        failed.len() >= MAX_ATTEMPTS
-    }
-
-    fn failed(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(Instant::now());
-    }
-}
 
 /// The sign-in page; afterwards the browser is redirected to `next`.
 pub(crate) fn page(pages: &Pages, next: &str, keep: bool, wrong: &str) -> Page {
@@ -115,12 +89,11 @@ async fn exchange(
         let why = "the form was not sent from a page of this server";
         return Err(Failure::Forbidden(why.to_owned()));
     }
-    if pages.attempts.too_many() {
-        return Err(Failure::TooMany);
-    }
-    let Some((session, caller)) = pages.sessions.sign_in(sent.text("token")).await? else {
-        pages.attempts.failed();
-        return Err(Failure::SignIn);
+    let attempt = pages.sessions.sign_in(sent.text("token"), (pages.client)(request)).await?;
+    let (session, caller) = match attempt {
+        Attempt::Accepted(accepted) => accepted,
+        Attempt::Refused => return Err(Failure::SignIn),
+        Attempt::Throttled => return Err(Failure::TooMany),
     };
     if let Some(old) = session_of(pages, request) {
         pages.sessions.sign_out(&old).await?;

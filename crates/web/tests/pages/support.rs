@@ -1,6 +1,7 @@
 //! Pages on stores, a git host and receivers in memory, and a browser without scripts.
 
 use std::io::Read as _;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use actix_web::App;
@@ -23,7 +24,7 @@ use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
 pub(crate) use signalbox_testkit::small_server::calc;
 use signalbox_testkit::small_server::{calc_host, settle};
-use signalbox_web::{Attempts, EventInfo, Live, Pages, ServerFact, ServerFacts};
+use signalbox_web::{EventInfo, Live, Pages, ServerFact, ServerFacts};
 
 /// Where the pages are.
 pub(crate) const HERE: &str = "http://box.test";
@@ -149,8 +150,8 @@ impl House {
             ticket_url: Some("https://tickets.test/{id}".to_owned()),
             public_tests: false,
             request_id: |_| "a-request".to_owned(),
+            client: |_| IpAddr::from([192, 0, 2, 1]),
             live: Live::default(),
-            attempts: Attempts::default(),
         };
         let slug = OrgSlug::new("acme").expect("a slug");
         let org =

@@ -37,6 +37,10 @@ impl FolderWebhooks {
 }
 
 impl WebhookDecoder for FolderWebhooks {
+    fn has_signature(&self, header: &dyn Fn(&str) -> Option<String>) -> bool {
+        header("x-signature").is_some_and(|text| from_hex(&text).is_some())
+    }
+
     fn decode(
         &self,
         header: &dyn Fn(&str) -> Option<String>,

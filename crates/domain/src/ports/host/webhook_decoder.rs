@@ -72,6 +72,10 @@ pub enum DecodeError {
 
 /// Verifies and decodes deliveries of one host.
 pub trait WebhookDecoder: Send + Sync {
+    /// Whether the headers contain a signature in the form of this host, valid or not. It is called
+    /// before the body is received, so that an unsigned body is never held.
+    fn has_signature(&self, header: &dyn Fn(&str) -> Option<String>) -> bool;
+
     /// Decodes a delivery. The signature is verified over the raw bytes before anything is parsed.
     /// `header` returns a header by its lower-case name.
     fn decode(

@@ -1,5 +1,7 @@
 //! Observations for metrics, logs and traces.
 
+use std::net::IpAddr;
+
 use crate::ports::QueueRef;
 use crate::queue::Decision;
 use crate::time::{Span, Timestamp};
@@ -48,6 +50,15 @@ pub enum Observed<'a> {
     RequestShed {
         /// The exhausted class of requests: `read`, `write`, `upload`, `hook`.
         share: &'static str,
+    },
+    /// A token was refused.
+    TokenRefused {
+        /// The reason: `malformed`, `unknown`, `expired`, `revoked`, `throttled`.
+        reason: &'static str,
+        /// The address of the client.
+        from: IpAddr,
+        /// Refused tokens of this client in the current minute.
+        count: u32,
     },
     /// A background task or the handler of a request panicked.
     Panicked {

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::upload_reports::{Parameters, claims, form, wrong_type};
 use crate::api::Api;
-use crate::authenticated::Authenticated;
+use crate::authenticated::{Authenticated, Credentials as _, held_by};
 use crate::dto::{Errors, shown};
 use crate::encoding::{self, Encoding};
 use crate::failures::OfUpload;
@@ -129,12 +129,14 @@ pub(crate) async fn handle(
     });
     let (repo, claims) = claims(&mut parameters, &mut errors);
     let repo = errors.finish(repo)?;
+    let holders = caller.holders(&request);
     let sender = Sender::Token(caller);
     let encoding = Encoding::of(&request)?;
     let essence = request.content_type().trim().to_ascii_lowercase();
     if ["application/x-ndjson", "application/jsonl"].contains(&essence.as_str()) {
         stream::check_length(&request, NDJSON_BYTES)?;
-        let text = encoding::whole(body, encoding, NDJSON_BYTES).await?;
+        let mut held = held_by(&request, holders)?;
+        let text = encoding::whole(body, encoding, NDJSON_BYTES, &mut held).await?;
         return lines(&api, &sender, &repo, &text).await;
     }
     stream::check_length(&request, api.uploads.limits().bytes)?;

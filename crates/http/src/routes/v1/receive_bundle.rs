@@ -4,11 +4,15 @@
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Path, Payload, Query};
 use serde::Deserialize;
-use signalbox_domain::flaky::UploadId;
+use signalbox_domain::flaky::{Trust, UploadId};
+use signalbox_domain::upload::BlobOwner;
 use signalbox_services::{Reception, UploadError};
 
+use crate::admission::admit_known;
 use crate::api::Api;
+use crate::client::client_address;
 use crate::dto::Empty;
+use crate::holding::{Holder, public_holders};
 use crate::problem::Problem;
 use crate::stream;
 
@@ -34,6 +38,12 @@ pub(crate) async fn handle(
     match api.uploads.receive(id, &signed.signature).await? {
         Reception::Open(mut upload) => {
             stream::check_length(&request, most)?;
+            let BlobOwner { org, repo, trust } = upload.owner();
+            let holders = match trust {
+                Trust::Token => vec![Holder::Organization(org)],
+                Trust::Public => public_holders(client_address(&request), repo),
+            };
+            admit_known(&request, &api, &holders).await?;
             stream::into_upload(body, &mut upload).await?;
             api.uploads.complete(*upload).await?;
         }

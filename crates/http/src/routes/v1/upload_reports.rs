@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use actix_multipart::Multipart;
+use actix_multipart::{Multipart, MultipartError};
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::web::{Data, Json, Payload, Query};
 use actix_web::{HttpMessage, HttpRequest};
@@ -19,6 +19,7 @@ use crate::authenticated::Authenticated;
 use crate::dto::{Errors, shown};
 use crate::encoding::{self, Encoding};
 use crate::failures::OfUpload;
+use crate::pace::cut_off;
 use crate::problem::{Code, Problem};
 use crate::stream;
 
@@ -154,8 +155,9 @@ pub(super) async fn form(
 }
 
 async fn files(api: &Api, mut parts: Multipart, upload: &mut Intake) -> Result<(), Problem> {
-    let malformed = |error: &dyn std::fmt::Display| {
-        Problem::new(Code::MalformedBody, format!("malformed form: {error}"))
+    let malformed = |error: &MultipartError| match error {
+        MultipartError::Payload(error) => cut_off(error),
+        error => Problem::new(Code::MalformedBody, format!("malformed form: {error}")),
     };
     while let Some(part) = parts.next().await {
         let mut part = part.map_err(|error| malformed(&error))?;

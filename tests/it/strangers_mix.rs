@@ -1,0 +1,173 @@
+//! All attacks of strangers at the same time, beside honest clients, who must not notice them.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::harness::{On, System};
+use crate::strangers::{
+    STRANGER, client, damaged, half_a_question, large_body, public_bundle, public_id, question,
+    report, sign_in, with_spool,
+};
+
+/// Honest requests whose duration counts.
+const HONEST: usize = 200;
+/// Below this a difference of durations is noise of a machine that runs other tests as well.
+const NOISE: Duration = Duration::from_millis(50);
+
+/// How many requests of each attack may begin: some with each honest request, so that they overlap
+/// with it, and the attackers' own work does not take all of the machine.
+struct Attacks {
+    halves: Semaphore,
+    large: Semaphore,
+    bundles: Semaphore,
+    tokens: Semaphore,
+    streams: Semaphore,
+}
+
+impl Attacks {
+    fn new() -> Self {
+        let none = || Semaphore::new(0);
+        let (halves, large, bundles, tokens, streams) = (none(), none(), none(), none(), none());
+        Self { halves, large, bundles, tokens, streams }
+    }
+
+    /// Lets those begin that belong to an honest request with that number.
+    fn begin_with(&self, number: usize) {
+        self.halves.add_permits(3);
+        let every = |of: usize| usize::from(number.is_multiple_of(of));
+        self.large.add_permits(every(4));
+        self.bundles.add_permits(every(10));
+        self.tokens.add_permits(every(3));
+        self.streams.add_permits(every(2));
+    }
+
+    /// No more of them begin.
+    fn end(&self) {
+        for all in [&self.halves, &self.large, &self.bundles, &self.tokens, &self.streams] {
+            all.close();
+        }
+    }
+}
+
+/// Whether the next one may begin, as soon as it may; `false` when it is over.
+async fn next(attack: &Semaphore) -> bool {
+    attack.acquire().await.is_ok_and(|permit| {
+        permit.forget();
+        true
+    })
+}
+
+/// Sends what CI jobs, scripts and users send, one after the other, and checks each reply. Returns
+/// the durations.
+async fn honest(system: &System, first: usize, attacks: &Attacks) -> Vec<Duration> {
+    let browser = client(Ipv4Addr::LOCALHOST);
+    let mut took = Vec::new();
+    for number in first..first + HONEST {
+        attacks.begin_with(number);
+        let begun = std::time::Instant::now();
+        match number % 4 {
+            0 => {
+                let reply = question(system, ("x-api-token", system.token())).await;
+                assert_eq!(reply.status, 200, "question {number}: {}", reply.text);
+            }
+            1 => {
+                let reply = report(system, number).await;
+                assert_eq!(reply.status, 200, "report {number}: {}", reply.text);
+            }
+            2 => {
+                system.call("getQueue", json!({})).await;
+            }
+            _ => {
+                let (status, _) = sign_in(system, &browser, system.token()).await;
+                assert_eq!(status, 303, "sign-in {number}");
+            }
+        }
+        took.push(begun.elapsed());
+    }
+    attacks.end();
+    took
+}
+
+/// The duration that 99 of 100 requests do not exceed.
+fn p99(mut took: Vec<Duration>) -> Duration {
+    took.sort();
+    took[took.len() * 99 / 100 - 1]
+}
+
+/// All attacks at the same time, until they end: with a public id, and the token of a viewer.
+async fn attack(system: &System, attacks: &Attacks, public: &str, viewer: &str) {
+    let wrong = damaged(viewer);
+    let stranger = client(STRANGER);
+    let halves = async {
+        let mut open = Vec::new();
+        while next(&attacks.halves).await {
+            open.push(half_a_question(system, public).await);
+        }
+        open
+    };
+    let large = async {
+        while next(&attacks.large).await {
+            large_body(system, "/hooks/nowhere.example").await;
+        }
+    };
+    let bundles = async {
+        let mut number = 0;
+        while next(&attacks.bundles).await {
+            public_bundle(system, public, number).await;
+            number += 1;
+        }
+    };
+    let tokens = async {
+        while next(&attacks.tokens).await {
+            sign_in(system, &stranger, &wrong).await;
+        }
+    };
+    let streams = async {
+        let (_, cookie) = sign_in(system, &stranger, viewer).await;
+        let mut open = Vec::new();
+        while next(&attacks.streams).await {
+            let request = stranger.get(format!("{}/ui/events?topics=org", system.url()));
+            open.push(request.header("cookie", &cookie).send().await);
+        }
+        open
+    };
+    // The connections and streams stay open until all of it is over.
+    let _open = tokio::join!(halves, large, bundles, tokens, streams);
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are of interest when the test passes, too")]
+async fn honest_clients_notice_nothing(on: On) {
+    let mut system = System::new(on, "exit 0\n", 1).await;
+    with_spool(&mut system, 64).await;
+    let public = public_id(&system);
+    let (_, viewer) = system.token_with(&["--org", "acme", "--name", "greedy"]);
+    let quiet = async |first: usize| p99(honest(&system, first, &Attacks::new()).await);
+    quiet(0).await;
+    let before = quiet(HONEST).await;
+    let attacks = Attacks::new();
+    let hostile = honest(&system, 2 * HONEST, &attacks);
+    let attacked = attack(&system, &attacks, &public, &viewer);
+    let (hostile, ()) = tokio::join!(hostile, attacked);
+    let hostile = p99(hostile);
+    // The machine may have become busier meanwhile, or less busy.
+    let quiet = before.max(quiet(3 * HONEST).await);
+    println!("p99 of honest requests: {quiet:?} without attacks, {hostile:?} beside them");
+    assert!(
+        hostile <= 2 * quiet.max(NOISE),
+        "99 of 100 requests take {hostile:?} beside attacks, and {quiet:?} without"
+    );
+    assert_eq!(system.get("/readyz").await, "ready\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn honest_clients_notice_nothing_of_a_hostile_mix_on_sqlite() {
+    honest_clients_notice_nothing(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn honest_clients_notice_nothing_of_a_hostile_mix_on_postgres() {
+    honest_clients_notice_nothing(On::Postgres).await;
+}
