@@ -25,8 +25,8 @@ const ALWAYS: [Code; 6] = [
 ];
 
 /// Those of operations with a body.
-const BODY: [Code; 4] =
-    [Code::MalformedBody, Code::Invalid, Code::TooLarge, Code::WrongContentType];
+const BODY: [Code; 5] =
+    [Code::MalformedBody, Code::Invalid, Code::BodyTooSlow, Code::TooLarge, Code::WrongContentType];
 
 /// Those of operations on a queue.
 const QUEUE: [Code; 2] = [Code::UnknownRepository, Code::UnknownQueue];

@@ -117,7 +117,7 @@ codes! {
     WebhookOff = "webhook_off", 409, "Webhook endpoint is off", false;
     /// The message is already being delivered.
     MessagePending = "message_pending", 409, "Message is pending", false;
-    /// The body comes too slowly: see the limits of bodies.
+    /// The client sends the body too slowly.
     BodyTooSlow = "body_too_slow", 408, "Request body too slow", true;
     /// The body exceeds 20 MiB, an event of a git host exceeds 1 MiB, or an upload exceeds the limit of the server.
     TooLarge = "body_too_large", 413, "Request body too large", false;

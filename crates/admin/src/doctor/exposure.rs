@@ -10,7 +10,7 @@ use super::{Finding, Verdict, network};
 
 /// The warnings that a starting server logs.
 pub fn exposures(config: &Config) -> Vec<String> {
-    let found = [user(), files(config), network::public_url(config)];
+    let found = [user(), files(config), network::public_url(config), network::proxies(config)];
     let warnings = found.into_iter().filter(|it| it.verdict != Verdict::Good);
     warnings.map(|it| it.words).collect()
 }

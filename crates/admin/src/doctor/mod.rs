@@ -87,6 +87,7 @@ pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) ->
             found.push(machine::git().await);
             found.extend(network::listeners(&config).await);
             found.push(network::public_url(&config));
+            found.push(network::proxies(&config));
             found.extend(network::hsts(&config).await);
             found.push(uploads::check(program, &config).await);
             let (findings, stores) = database::checks(&config, &*clock).await;

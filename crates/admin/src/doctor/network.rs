@@ -74,6 +74,18 @@ pub(super) fn public_url(config: &Config) -> Finding {
     }
 }
 
+/// Checks that clients have addresses of their own: the server does not speak https itself, so with
+/// such an address there is a proxy.
+pub(super) fn proxies(config: &Config) -> Finding {
+    let name = "trusted_proxies";
+    if config.public_url().starts_with("https://") && config.server.trusted_proxies.is_empty() {
+        let words = "server.trusted_proxies is not set: all clients behind the proxy share one \
+                     address, and 60 invalid tokens in a minute throttle all of them";
+        return Finding::warning(name, words);
+    }
+    Finding::good(name, "clients have addresses of their own")
+}
+
 /// Checks that replies tell browsers to use https only, if users reach the server by https. The server
 /// sends the header itself; a proxy may remove it.
 pub(super) async fn hsts(config: &Config) -> Option<Finding> {
@@ -122,6 +134,16 @@ mod tests {
         assert_eq!(listener("listener", address, "healthz").await.verdict, Verdict::Bad);
         answering.join().expect("it has answered");
         assert_eq!(listener("listener", address, "healthz").await.verdict, Verdict::Good);
+    }
+
+    #[test]
+    fn a_proxy_that_is_not_trusted_is_a_warning() {
+        let mut config = Config::default();
+        assert_eq!(proxies(&config).verdict, Verdict::Good);
+        config.server.public_url = Some("https://ci.example".into());
+        assert_eq!(proxies(&config).verdict, Verdict::Warning);
+        config.server.trusted_proxies = vec!["127.0.0.1/32".into()];
+        assert_eq!(proxies(&config).verdict, Verdict::Good);
     }
 
     #[test]
