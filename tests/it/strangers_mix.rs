@@ -138,8 +138,8 @@ async fn attack(system: &System, attacks: &Attacks, public: &str, viewer: &str) 
     let _open = tokio::join!(halves, large, bundles, tokens, streams);
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are of interest when the test passes, too")]
-async fn honest_clients_notice_nothing(on: On) {
+/// Every honest request succeeds. Returns the 99th percentiles without attacks and beside them.
+async fn served_beside_attacks(on: On) -> (Duration, Duration) {
     let mut system = System::new(on, "exit 0\n", 1).await;
     with_spool(&mut system, 64).await;
     let public = public_id(&system);
@@ -154,20 +154,29 @@ async fn honest_clients_notice_nothing(on: On) {
     let hostile = p99(hostile);
     // The machine may have become busier meanwhile, or less busy.
     let quiet = before.max(quiet(3 * HONEST).await);
-    println!("p99 of honest requests: {quiet:?} without attacks, {hostile:?} beside them");
-    assert!(
-        hostile <= 2 * quiet.max(NOISE),
-        "99 of 100 requests take {hostile:?} beside attacks, and {quiet:?} without"
-    );
     assert_eq!(system.get("/readyz").await, "ready\n");
+    (quiet, hostile)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn honest_clients_notice_nothing_of_a_hostile_mix_on_sqlite() {
-    honest_clients_notice_nothing(On::Sqlite).await;
+async fn honest_clients_are_served_beside_a_hostile_mix_on_sqlite() {
+    served_beside_attacks(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn honest_clients_notice_nothing_of_a_hostile_mix_on_postgres() {
-    honest_clients_notice_nothing(On::Postgres).await;
+async fn honest_clients_are_served_beside_a_hostile_mix_on_postgres() {
+    served_beside_attacks(On::Postgres).await;
+}
+
+/// The attackers share the machine with the server, so a busy one makes it fail.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "compares durations: run it alone, on a machine that does nothing else"]
+async fn the_p99_beside_a_hostile_mix_is_within_twice_the_quiet_one() {
+    for on in [On::Sqlite, On::Postgres] {
+        let (quiet, hostile) = served_beside_attacks(on).await;
+        assert!(
+            hostile <= 2 * quiet.max(NOISE),
+            "{on:?}: 99 of 100 requests take {hostile:?} beside attacks, and {quiet:?} without"
+        );
+    }
 }
