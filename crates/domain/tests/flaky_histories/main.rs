@@ -16,7 +16,7 @@ const STEPS: u32 = 130;
 
 /// Numbers that a seed determines (xorshift64*).
 #[derive(Clone, Debug)]
-pub struct Numbers(u64);
+struct Numbers(u64);
 
 impl Numbers {
     fn of(seed: u64) -> Self {

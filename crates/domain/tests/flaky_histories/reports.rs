@@ -7,7 +7,7 @@ use super::Numbers;
 const WORDS: [&str; 6] = ["sum", "rounded", "Grüße", "a/b", "x-1", "total_of"];
 
 /// The key of a test.
-pub fn key(number: u32) -> TestKey {
+pub(crate) fn key(number: u32) -> TestKey {
     let file = ["tests/calc.rs", "src\\Sum.java", "", "./test_sum.py"];
     let at = usize::try_from(number).expect("small") % file.len();
     TestKey {
@@ -21,7 +21,7 @@ pub fn key(number: u32) -> TestKey {
 }
 
 /// A failure that says something else each time, in one of many forms.
-pub fn failure(numbers: &mut Numbers, test: u32) -> ReportedFailure {
+pub(crate) fn failure(numbers: &mut Numbers, number: u32) -> ReportedFailure {
     let (one, two) = (numbers.below(10_000), numbers.below(60));
     let (word, long) = (*numbers.pick(&WORDS), numbers.next());
     let message = match numbers.below(20) {
@@ -44,7 +44,7 @@ pub fn failure(numbers: &mut Numbers, test: u32) -> ReportedFailure {
         16 => format!("line one of {word}\n\n  line {one}\n{}", "more\n".repeat(12)),
         17 => format!("http://[::1]:{one}/{word}) or localhost:{one}, user@host:22"),
         18 => String::new(),
-        _ => format!("assertion of {test} failed"),
+        _ => format!("assertion of {number} failed"),
     };
     let text = match numbers.below(6) {
         0 => format!("Error\n  at Calc.{word}(Calc.java:{one})\n  at T.run(T.java:{two})"),
@@ -57,7 +57,7 @@ pub fn failure(numbers: &mut Numbers, test: u32) -> ReportedFailure {
 }
 
 /// A failure that many tests share, in one of three ways.
-pub fn shared(numbers: &mut Numbers, way: u32) -> ReportedFailure {
+pub(crate) fn shared(numbers: &mut Numbers, way: u32) -> ReportedFailure {
     let number = numbers.below(1_000);
     let (message, text) = match way % 3 {
         0 => ("no space left on device".to_owned(), String::new()),

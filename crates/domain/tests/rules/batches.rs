@@ -355,6 +355,7 @@ fn split_batch(mode: OptimizationMode) -> World {
 
 #[test]
 fn a_passing_half_proves_the_half_ahead_only_when_optimization_is_on() {
+    use PrState::{Testing, TestsPassed};
     let second_half = |mode| {
         let mut world = split_batch(mode);
         let of_it = |effect: &Effect| matches!(effect, Effect::RunChecks(checks) if checks.prs.contains(&PrNumber(3)));
@@ -367,7 +368,6 @@ fn a_passing_half_proves_the_half_ahead_only_when_optimization_is_on() {
         }
         states(&world)
     };
-    use PrState::{Testing, TestsPassed};
     let off = second_half(OptimizationMode::Off);
     assert_eq!(off, [(1, Testing), (2, Testing), (3, TestsPassed), (4, TestsPassed)]);
     let skipping = second_half(OptimizationMode::BisectionSkipRedundantTests);

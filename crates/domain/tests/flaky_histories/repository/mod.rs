@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Debug, Write as _};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 use signalbox_domain::flaky::{
     Action, Actor, AutoQuarantine, Base, BranchPattern, BranchScope, Classification, CodeSummary,
@@ -44,7 +45,7 @@ enum Weather {
     Helper,
 }
 
-pub struct Repository {
+pub(crate) struct Repository {
     numbers: Numbers,
     now: Timestamp,
     settings: Settings,
@@ -100,7 +101,7 @@ fn user(name: &str) -> Actor {
 }
 
 impl Repository {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut settings = Settings::new(REPO);
         settings.monitors = (0..MONITORS)
             .filter(|number| *number == 0 || (seed + u64::from(*number)).is_multiple_of(2))
@@ -126,7 +127,7 @@ impl Repository {
     }
 
     /// Does something; returns one line about it.
-    pub fn step(&mut self) -> String {
+    pub(crate) fn step(&mut self) -> String {
         self.details.clear();
         self.said.clear();
         let minutes = match self.numbers.below(10) {
@@ -146,7 +147,7 @@ impl Repository {
         self.look_around();
         let said = if self.said.is_empty() { "nothing".into() } else { self.said.join("; ") };
         let digest = Sha256::digest(self.details.as_bytes());
-        let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let digest = HEXLOWER.encode(&digest[..6]);
         format!("{} {what}: {said} [{digest}]", self.now)
     }
 
@@ -202,7 +203,7 @@ impl Repository {
             3 => self.settings.guard.enabled = !self.settings.guard.enabled,
             _ => {
                 self.settings.quarantine.enabled = self.numbers.percent(80);
-                self.settings.quarantine.auto = *self.numbers.pick(&AutoQuarantine::ALL);
+                self.settings.quarantine.auto = *self.numbers.pick(AutoQuarantine::ALL);
             }
         }
         self.settings = self.settings.clone().in_place_of(&before, self.now);
@@ -231,12 +232,12 @@ impl Repository {
             0 => Command::Flag { reason, by },
             1 => Command::Unflag { reason, by },
             2 => {
-                let length = *self.numbers.pick(&MuteLength::ALL);
+                let length = *self.numbers.pick(MuteLength::ALL);
                 Command::Mute { monitor, length, reason, by }
             }
             3 => Command::Unmute { monitor, by },
             4 | 5 => {
-                let setting = *self.numbers.pick(&QuarantineOverride::ALL);
+                let setting = *self.numbers.pick(QuarantineOverride::ALL);
                 Command::SetQuarantine { setting, expires_at, reason, by }
             }
             6 => Command::AddLabel { label, by },
@@ -296,7 +297,7 @@ impl Repository {
             if counts {
                 record.summary.add(&failed);
                 let tested: BTreeSet<_> = failed.codes.iter().map(|it| it.code.clone()).collect();
-                let codes: Vec<CodeSummary> = record.summary.codes.to_vec();
+                let codes: Vec<CodeSummary> = record.summary.codes.clone();
                 let codes: Vec<CodeSummary> =
                     codes.into_iter().filter(|it| tested.contains(&it.code)).collect();
                 record.windows.count(&rules, &failed, &codes, now);

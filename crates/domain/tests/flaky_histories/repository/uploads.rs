@@ -71,7 +71,6 @@ impl Repository {
         let mut runs = Vec::new();
         for test in from..until {
             let shows = match self.weather {
-                Weather::Fine => None,
                 Weather::Machine if hit => {
                     self.numbers.percent(70).then(|| reports::failure(&mut self.numbers, test))
                 }
@@ -81,7 +80,7 @@ impl Repository {
                 Weather::Helper if upload.pr.is_none() => {
                     (test % 5 < 2).then(|| reports::shared(&mut self.numbers, 1))
                 }
-                Weather::Machine | Weather::Shared(_) | Weather::Helper => None,
+                Weather::Fine | Weather::Machine | Weather::Shared(_) | Weather::Helper => None,
             };
             let flaky = match test % 13 {
                 0 => 20,
@@ -177,16 +176,13 @@ impl Repository {
                 mine.extend(assessment.late.iter().copied());
                 self.recount(&incident, &assessment.late, false);
             }
-            match self.incidents.iter().position(|it| it.id == incident.id) {
-                Some(at) => {
-                    let before = self.incidents[at].clone();
-                    self.flip(&before, &incident);
-                    self.incidents[at] = incident;
-                }
-                None => {
-                    self.said.push(format!("incident: {}", incident.cause.as_str()));
-                    self.incidents.insert(0, incident);
-                }
+            if let Some(at) = self.incidents.iter().position(|it| it.id == incident.id) {
+                let before = self.incidents[at].clone();
+                self.flip(&before, &incident);
+                self.incidents[at] = incident;
+            } else {
+                self.said.push(format!("incident: {}", incident.cause.as_str()));
+                self.incidents.insert(0, incident);
             }
         }
     }
