@@ -4,10 +4,10 @@
 use proptest::prelude::*;
 use signalbox_domain::flaky::{
     Action, Actor, AutoQuarantine, Base, BranchScope, Classification, Command, Decision, EventKind,
-    Fact, FailureCount, FailureRate, FailureStreak, Input, Monitor, MonitorCause, MonitorId,
-    MonitorStatus, MuteLength, Origin, PassOnRetry, QuarantineOverride, Reading, Rule, Run,
-    SameCode, Settings, Summary, TestCase, TestKey, TestStatus, Transition, absorb,
-    check_invariants, decide, fold, next_deadline,
+    Fact, FailureCount, FailureRate, FailureStreak, Inheritance, Input, Monitor, MonitorCause,
+    MonitorId, MonitorStatus, MuteLength, Origin, PassOnRetry, QuarantineOverride, Reading,
+    Retirement, Rule, Run, SameCode, Settings, Summary, TestCase, TestKey, TestStatus, Transition,
+    absorb, check_invariants, decide, fold, next_deadline,
 };
 use signalbox_domain::ids::{OrgId, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -36,6 +36,12 @@ enum Op {
     /// A monitor is created or given another action.
     Give(usize, Action),
     Auto(bool, AutoQuarantine),
+    /// Stable branches no longer contain the test.
+    Retire,
+    /// A commit contains it that was made so many minutes ago.
+    Return(u32),
+    /// Another test, whose monitors up to that number are active, was renamed to this one.
+    Inherit(usize, QuarantineOverride, Option<u32>),
 }
 
 const BRANCHES: [&str; 3] = ["main", "signalbox-merge/1", "topic"];
@@ -72,6 +78,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (monitor(), action()).prop_map(|(it, action)| Op::Give(it, action)),
         1 => (any::<bool>(), prop::sample::select(AutoQuarantine::ALL))
             .prop_map(|(enabled, auto)| Op::Auto(enabled, auto)),
+        1 => Just(Op::Retire),
+        2 => (0..200_u32).prop_map(Op::Return),
+        1 => (monitor(), prop::sample::select(QuarantineOverride::ALL), prop::option::of(1..200_u32))
+            .prop_map(|(it, setting, hours)| Op::Inherit(it, setting, hours)),
     ]
 }
 
@@ -247,6 +257,9 @@ impl World {
                     | Decision::Unmuted { .. }
                     | Decision::Flagged { .. }
                     | Decision::Unflagged { .. }
+                    | Decision::Retired(_)
+                    | Decision::Returned
+                    | Decision::Inherited { .. }
             )
         });
         let settings = matches!(input, Input::Fact(Fact::SettingsChanged));
@@ -290,7 +303,9 @@ impl World {
                 AutoQuarantine::FlakyAndBroken => done.test.standing.value != TestStatus::Healthy,
             };
             let never = over.setting == QuarantineOverride::Never;
-            let expected = self.settings.quarantine.enabled && (always || (covered && !never));
+            let expected = self.settings.quarantine.enabled
+                && done.test.retired.is_none()
+                && (always || (covered && !never));
             assert_eq!(done.test.is_quarantined(&self.settings, at), expected, "F6");
         }
     }
@@ -298,6 +313,27 @@ impl World {
     fn change(&mut self, settings: Settings) {
         self.settings = settings;
         self.absorb(&Fact::SettingsChanged);
+    }
+
+    fn inherit(&mut self, number: usize, setting: QuarantineOverride, hours: Option<u32>) {
+        let mut other = World { now: self.now, settings: self.settings.clone(), ..Self::new() };
+        let at = self.now.plus(Span::hours(hours.unwrap_or_default()));
+        for op in [
+            Op::Run(0, 3, 4, 0b1010),
+            Op::Measure,
+            Op::Flag,
+            Op::Mute(number, MuteLength::Hour),
+            Op::Quarantine(setting, hours.filter(|_| setting == QuarantineOverride::Always)),
+        ] {
+            other.apply(&op);
+        }
+        self.now = at.max(other.now);
+        let mut inheritance = Inheritance::of(&other.test, &self.test);
+        let key = TestKey { name: format!("another {number}"), ..TestKey::default() };
+        inheritance.from = key.id();
+        // The runs of both count.
+        self.runs.append(&mut other.runs);
+        self.absorb(&Fact::Inherited(inheritance));
     }
 
     fn apply(&mut self, op: &Op) {
@@ -339,6 +375,19 @@ impl World {
                     self.absorb(&fact);
                 }
             }
+            Op::Retire => {
+                let at = self.now;
+                let (missing_since, code_at) = (at.minus(Span::hours(30)), at);
+                let renamed_to = None;
+                let retired = Retirement { at, missing_since, commits: 10, code_at, renamed_to };
+                self.absorb(&Fact::Retired(retired));
+                assert_eq!(self.test.standing.value, TestStatus::Healthy);
+            }
+            Op::Return(minutes) => {
+                let code_at = self.now.minus(Span::minutes(*minutes));
+                self.absorb(&Fact::Returned { code_at });
+            }
+            Op::Inherit(number, setting, hours) => self.inherit(*number, *setting, *hours),
             Op::TimePassed => {
                 self.absorb(&Fact::TimePassed);
                 assert!(next_deadline(&self.test).is_none_or(|next| next > self.now));

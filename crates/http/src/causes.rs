@@ -118,6 +118,7 @@ impl From<flaky::Refusal> for Problem {
             R::MonitorKindFixed { .. } => Code::MonitorKindFixed,
             R::MonitorNeverFired { .. } | R::NotMuted { .. } => Code::MuteUnchanged,
             R::AlreadyFlagged | R::NotFlagged => Code::FlagUnchanged,
+            R::Renamed { .. } => Code::TestRenamed,
         };
         Self::new(code, detail)
     }

@@ -132,9 +132,10 @@ failures! {
     /// Of lists of tests.
     OfTests = [ALWAYS, BODY] [UnknownRepository, InvalidPageToken];
     OfTest = [ALWAYS, BODY] [UnknownRepository, UnknownTest];
+    OfOverride = [ALWAYS, BODY] [UnknownRepository, UnknownTest, TestRenamed];
     OfIncident = [ALWAYS, BODY] [UnknownRepository, UnknownIncident];
-    OfFlag = [ALWAYS, BODY] [UnknownRepository, UnknownTest, FlagUnchanged];
-    OfMute = [ALWAYS, BODY] [UnknownRepository, UnknownTest, UnknownMonitor, MuteUnchanged];
+    OfFlag = [ALWAYS, BODY] [UnknownRepository, UnknownTest, FlagUnchanged, TestRenamed];
+    OfMute = [ALWAYS, BODY] [UnknownRepository, UnknownTest, UnknownMonitor, MuteUnchanged, TestRenamed];
     /// Of settings and new monitors.
     OfSettings = [ALWAYS, BODY] [UnknownRepository];
     OfMonitor = [ALWAYS, BODY] [UnknownRepository, UnknownMonitor, MonitorKindFixed];

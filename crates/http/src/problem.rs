@@ -107,6 +107,8 @@ codes! {
     ModeChange = "mode_change_in_progress", 409, "Mode change in progress", true;
     /// The test is already flagged, or is not flagged.
     FlagUnchanged = "flag_unchanged", 409, "Nothing to change", false;
+    /// The test has another name now; the detail has the id of the test that it was renamed to.
+    TestRenamed = "test_renamed", 409, "Test renamed", false;
     /// The monitor has never been active for this test, or is not muted.
     MuteUnchanged = "mute_unchanged", 409, "Nothing to mute or unmute", false;
     /// The kind of a monitor cannot be changed.

@@ -111,9 +111,13 @@ tables! {
     test_cases (repo_id, id) {
         repo_id -> Id, id -> Id, org_id -> Id, status -> Text, quarantine -> Text,
         quarantine_until -> Nullable<Moment>, noted -> Bool, watched -> Bool, owners -> Document,
-        ticket -> Nullable<Text>, first_seen_at -> Moment, last_seen_at -> Moment,
-        last_failure_at -> Nullable<Moment>, due_at -> Nullable<Moment>,
-        windows -> Nullable<Document>, document -> Document,
+        ticket -> Nullable<Text>, first_seen_at -> Moment, stable_since -> Nullable<Moment>,
+        last_seen_at -> Moment, last_failure_at -> Nullable<Moment>, due_at -> Nullable<Moment>,
+        windows -> Nullable<Document>, document -> Document, retired -> Bool,
+    }
+
+    test_presences (repo_id, test_id) {
+        repo_id -> Id, test_id -> Id, org_id -> Id, place -> Text, document -> Document,
     }
 
     test_incidents (repo_id, id) {

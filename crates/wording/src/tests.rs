@@ -121,6 +121,9 @@ impl Named for StatusReason {
             Self::FlagRemoved => {
                 word("Flag removed", "flag", Tone::Quiet, "a user removed the flag")
             }
+            Self::Retired => {
+                word("Retired", "minus", Tone::Quiet, "stable branches no longer contain it")
+            }
         }
     }
 }

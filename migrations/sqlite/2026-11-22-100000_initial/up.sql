@@ -293,11 +293,13 @@ CREATE TABLE test_cases (
     owners TEXT NOT NULL,
     ticket TEXT,
     first_seen_at INTEGER NOT NULL,
+    stable_since INTEGER,
     last_seen_at INTEGER NOT NULL,
     last_failure_at INTEGER,
     due_at INTEGER,
     windows TEXT,
     document TEXT NOT NULL,
+    retired INTEGER NOT NULL,
     PRIMARY KEY (repo_id, id)
 ) STRICT;
 -- Lists of tests are read by repository and organization, in the order of ids. What lists are counted
@@ -305,6 +307,7 @@ CREATE TABLE test_cases (
 CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id);
 CREATE INDEX test_cases_noted
 ON test_cases (repo_id, org_id, id, noted, status, quarantine, quarantine_until) WHERE noted;
+CREATE INDEX test_cases_retired ON test_cases (repo_id, org_id, id) WHERE retired;
 CREATE INDEX test_cases_watched ON test_cases (repo_id, id) WHERE watched;
 CREATE INDEX test_cases_due ON test_cases (due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX test_cases_by_age ON test_cases (last_seen_at);
@@ -318,6 +321,18 @@ CREATE TABLE test_aliases (
     FOREIGN KEY (repo_id, test_id) REFERENCES test_cases (repo_id, id) ON DELETE CASCADE
 ) STRICT;
 CREATE INDEX test_aliases_of_test ON test_aliases (repo_id, test_id);
+
+-- Where stable branches report the tests whose absence would show. The place is a digest.
+CREATE TABLE test_presences (
+    repo_id TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    place TEXT NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (repo_id, test_id),
+    FOREIGN KEY (repo_id, test_id) REFERENCES test_cases (repo_id, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX test_presences_by_place ON test_presences (repo_id, place);
 
 CREATE TABLE test_journal (
     repo_id TEXT NOT NULL,

@@ -116,7 +116,7 @@ pub async fn a_disagreement_changes_status_list_and_events_in_one_commit(stores:
 /// Of two steps that were decided on one version, one is committed.
 pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
-    let windows = BTreeMap::new();
+    let (windows, presences) = (BTreeMap::new(), BTreeMap::new());
     let commit = |version| FlakyCommit {
         repo: scenario.repo,
         expected: Version(version),
@@ -124,6 +124,7 @@ pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
         intake: None,
         steps: &[],
         windows: &windows,
+        presences: &presences,
         incidents: None,
         progress: None,
         at: scenario.now(),

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::{
-    Addition, CodeSummary, Incident, IncidentId, IngestOutcome, ReportedRun, RunRecord, SameCode,
-    Summary, TestId, UploadId,
+    Addition, CodeSummary, Incident, IncidentId, IngestOutcome, Presence, ReportedRun, RunRecord,
+    SameCode, Summary, TestId, UploadId,
 };
 use signalbox_domain::ports::{
     CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, KnownIncidents, RepoRef, StoreError,
@@ -66,6 +66,16 @@ impl FlakyStore for Counting {
 
     async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError> {
         let found = self.store.watched(repo).await?;
+        self.read(found.len());
+        Ok(found)
+    }
+
+    async fn presences(
+        &self,
+        repo: RepoRef,
+        places: &[String],
+    ) -> Result<BTreeMap<TestId, Presence>, StoreError> {
+        let found = self.store.presences(repo, places).await?;
         self.read(found.len());
         Ok(found)
     }
@@ -163,7 +173,8 @@ impl FlakyStore for Counting {
             intake.reported_tests.len() + intake.runs.len() + counted
         });
         let steps: usize = commit.steps.iter().map(|step| 2 + step.events.len()).sum();
-        self.written.fetch_add(intake + steps, Ordering::Relaxed);
+        let written = intake + steps + commit.presences.len();
+        self.written.fetch_add(written, Ordering::Relaxed);
         self.store.commit(commit).await
     }
 

@@ -11,6 +11,7 @@ pub mod flaky_evidence;
 pub mod flaky_import;
 pub mod flaky_incidents;
 pub mod flaky_lists;
+pub mod flaky_names;
 pub mod flaky_runs;
 mod flaky_scenario;
 pub mod history;
@@ -79,6 +80,19 @@ macro_rules! store_conformance {
             flaky_lists::failing_tests_are_found_by_time,
             flaky_lists::lists_are_paged_in_both_directions,
             flaky_lists::numbers_are_counted_over_their_time,
+            flaky_names::a_vanished_test_leaves_the_lists,
+            flaky_names::a_retired_test_returns_as_it_was,
+            flaky_names::runs_that_would_not_contain_a_test_prove_nothing,
+            flaky_names::pull_requests_neither_retire_a_test_nor_bring_it_back,
+            flaky_names::a_repeated_or_late_upload_changes_nothing,
+            flaky_names::a_renamed_test_keeps_everything,
+            flaky_names::a_moved_test_keeps_everything,
+            flaky_names::a_test_that_is_renamed_back_keeps_what_was_decided_since,
+            flaky_names::a_pull_request_takes_over_nothing,
+            flaky_names::a_name_that_could_be_two_others_stays_alone,
+            flaky_names::a_different_name_is_another_test,
+            flaky_names::a_test_that_was_there_before_is_no_new_name,
+            flaky_names::a_test_that_moved_between_shards_is_not_renamed,
             flaky::quarantine_follows_settings_overrides_and_time,
             flaky::a_test_is_found_by_every_id_that_is_sent_for_it,
             flaky::time_resolves_a_monitor,

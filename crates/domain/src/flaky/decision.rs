@@ -4,8 +4,8 @@ use crate::time::Timestamp;
 use crate::words::words;
 
 use super::{
-    Actor, LabelSource, MonitorId, MonitorKind, MonitorStatus, Quarantining, Reading, StatusReason,
-    TestStatus,
+    Actor, LabelSource, MonitorId, MonitorKind, MonitorStatus, Quarantining, Reading, Retirement,
+    StatusReason, TestId, TestStatus,
 };
 
 words!(
@@ -138,6 +138,15 @@ pub enum Decision {
         source: LabelSource,
         /// Who did it; the system for a monitor.
         by: Actor,
+    },
+    /// Stable branches no longer contain the test.
+    Retired(Retirement),
+    /// A stable branch contains it again.
+    Returned,
+    /// Another test was renamed to this one, which takes over what was found and decided.
+    Inherited {
+        /// The other test.
+        from: TestId,
     },
     /// Nothing changed.
     Ignored {

@@ -4,7 +4,7 @@ use crate::time::Timestamp;
 
 use super::{
     Actor, IMPORT_FINISHED, INCIDENT_CHANGED, Judgement, MonitorId, MonitorKind, MonitorStatus,
-    QuarantineOverride, Reading, TestId, TestStatus, Trigger,
+    QuarantineOverride, Reading, Retirement, TestId, TestStatus, Trigger,
 };
 
 /// A public event. Its payload also has the metadata of the test.
@@ -66,15 +66,27 @@ pub enum EventKind {
         /// After.
         updated: QuarantineOverride,
     },
+    /// Stable branches no longer contain the test.
+    Retired(Retirement),
+    /// A stable branch contains it again.
+    Returned,
+    /// Another test was renamed to this one.
+    Renamed {
+        /// The other test.
+        from: TestId,
+    },
 }
 
 impl EventKind {
     /// The public names, those of incidents and imports among them, which are not about one test.
-    pub const NAMES: [&'static str; 6] = [
+    pub const NAMES: [&'static str; 9] = [
         "test_case.status_changed",
         "v2.test_case.status_changed",
         "test_case.monitor_status_changed",
         "test_case.quarantining_setting_changed",
+        "test_case.retired",
+        "test_case.returned",
+        "test_case.renamed",
         INCIDENT_CHANGED,
         IMPORT_FINISHED,
     ];
@@ -86,6 +98,9 @@ impl EventKind {
             Self::StatusChangedV2 { .. } => "v2.test_case.status_changed",
             Self::MonitorStatusChanged { .. } => "test_case.monitor_status_changed",
             Self::QuarantiningSettingChanged { .. } => "test_case.quarantining_setting_changed",
+            Self::Retired(_) => "test_case.retired",
+            Self::Returned => "test_case.returned",
+            Self::Renamed { .. } => "test_case.renamed",
         }
     }
 }

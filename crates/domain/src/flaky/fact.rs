@@ -2,7 +2,7 @@
 
 use crate::time::Timestamp;
 
-use super::{IncidentId, MonitorId, Reading};
+use super::{IncidentId, Inheritance, MonitorId, Reading, Retirement};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,16 @@ pub enum Fact {
     SettingsChanged,
     /// A mute or an override may be over. See [`super::next_deadline`].
     TimePassed,
+    /// Stable branches no longer contain the test.
+    Retired(Retirement),
+    /// A run of a stable branch contains it.
+    Returned {
+        /// When its commit was made; a commit that is not later than the last one without the test
+        /// changes nothing.
+        code_at: Timestamp,
+    },
+    /// Another test was renamed to this one.
+    Inherited(Inheritance),
 }
 
 impl Fact {
@@ -45,6 +55,9 @@ impl Fact {
             Self::Recounted { .. } => "recounted",
             Self::SettingsChanged => "settings_changed",
             Self::TimePassed => "time_passed",
+            Self::Retired(_) => "retired",
+            Self::Returned { .. } => "returned",
+            Self::Inherited(_) => "inherited",
         }
     }
 }

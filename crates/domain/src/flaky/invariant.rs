@@ -79,6 +79,10 @@ fn records(test: &TestCase, settings: &Settings, violations: &mut Vec<Violation>
             violations.push(("F9", format!("label {label:?} is held by {sources:?}")));
         }
     }
+    if test.retired.is_some() != (test.standing.reason == StatusReason::Retired) {
+        violations
+            .push(("F1", format!("{:?} is not explained by {:?}", test.standing, test.retired)));
+    }
     if test.id != test.key.id() {
         violations.push(("F9", format!("{} is not the id of its key", test.id)));
     }

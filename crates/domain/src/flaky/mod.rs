@@ -25,10 +25,12 @@ mod mask;
 mod monitor;
 mod origin;
 mod plan;
+mod presence;
 mod progress;
 mod quarantine;
 mod reason;
 mod refusal;
+mod rename;
 mod report;
 mod settings;
 mod state;
@@ -62,6 +64,9 @@ pub use monitor::{
 };
 pub use origin::{Base, Doubt, NoOrigin, Origin};
 pub use plan::{absorb, decide, next_deadline};
+pub use presence::{
+    Presence, RETIRED_AFTER_COMMITS, RETIRED_AFTER_HOURS, Retirement, StableRun, place,
+};
 pub use progress::{IMPORT_FINISHED, ImportSummary, Imported, Progress};
 pub use quarantine::{
     AutoQuarantine, QuarantineCause, QuarantineOverride, QuarantineSettings, QuarantineSince,
@@ -69,6 +74,7 @@ pub use quarantine::{
 };
 pub use reason::{StatusReason, Trigger, TriggerKind};
 pub use refusal::Refusal;
+pub use rename::{Inheritance, RENAMED_AFTER_COMMITS, RENAMED_AFTER_MINUTES, renames};
 pub use report::{
     IngestOutcome, ReportedFailure, ReportedRun, RunOutcome, Upload, UploadId, UploadSource,
 };

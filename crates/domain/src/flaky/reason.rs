@@ -30,6 +30,8 @@ macro_rules! reasons {
                 MonitorChanged = "monitor_changed",
                 /// The user's flag was removed.
                 FlagRemoved = "flag_removed",
+                /// Stable branches no longer contain it.
+                Retired = "retired",
             }
         );
 
@@ -45,7 +47,8 @@ macro_rules! reasons {
                     | Self::Incident
                     | Self::MonitorMuted
                     | Self::MonitorChanged
-                    | Self::FlagRemoved => false,
+                    | Self::FlagRemoved
+                    | Self::Retired => false,
                 }
             }
         }

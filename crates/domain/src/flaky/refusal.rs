@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::MonitorId;
+use super::{MonitorId, TestId};
 
 /// A command that is refused, with the rule that it breaks. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -43,6 +43,12 @@ pub enum Refusal {
     /// The test is flagged by hand already.
     #[error("the test is already flagged as flaky")]
     AlreadyFlagged,
+    /// The test has another name now; what is decided about it belongs to the new one.
+    #[error("the test was renamed; use test {to}")]
+    Renamed {
+        /// The test that it was renamed to.
+        to: TestId,
+    },
     /// The test is not flagged by hand.
     #[error("the test is not flagged as flaky")]
     NotFlagged,

@@ -87,6 +87,13 @@ pub struct Upload {
 }
 
 impl Upload {
+    /// The time of its commit, of an upload that shows which tests stable branches contain: one with a
+    /// token, of a stable branch. Its receipt where the time of the commit is unknown.
+    pub fn stable_at(&self) -> Option<Timestamp> {
+        let is_stable = self.class == BranchClass::Stable && self.trust == Trust::Token;
+        is_stable.then(|| self.committed_at.unwrap_or(self.received_at))
+    }
+
     /// The code that was tested.
     pub fn code(&self) -> SameCode {
         let upload = || SameCode::Upload(self.id.to_string());

@@ -7,7 +7,8 @@ use crate::time::Timestamp;
 
 use super::{
     Action, Actor, MonitorId, MonitorKind, MonitorStatus, QuarantineCause, QuarantineOverride,
-    Quarantining, Reading, Settings, StatusReason, TestId, TestKey, TestStatus, is_quarantined,
+    Quarantining, Reading, Retirement, Settings, StatusReason, TestId, TestKey, TestStatus,
+    is_quarantined,
 };
 
 /// How a test is judged, why, and since when.
@@ -145,6 +146,13 @@ pub struct TestCase {
     pub suspicion: Option<Suspicion>,
     /// Labels and their sources; each label has at least one source.
     pub labels: BTreeMap<String, BTreeSet<LabelSource>>,
+    /// Set while stable branches do not contain the test: it is healthy then and not quarantined,
+    /// whatever was found and decided.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub retired: Option<Retirement>,
+    /// The test that was renamed to this one last.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub renamed_from: Option<TestId>,
     /// The time of the last absorbed measurement.
     pub measured_at: Option<Timestamp>,
     /// The last change.
@@ -187,6 +195,8 @@ impl TestCase {
             monitors: BTreeMap::new(),
             suspicion: None,
             labels: BTreeMap::new(),
+            retired: None,
+            renamed_from: None,
             measured_at: None,
             changed_at: at,
             sequence: 0,
@@ -194,14 +204,33 @@ impl TestCase {
         }
     }
 
+    /// The test that it was renamed to.
+    pub fn renamed_to(&self) -> Option<TestId> {
+        self.retired.as_ref()?.renamed_to
+    }
+
     /// The current override.
     pub fn quarantining(&self) -> Quarantining {
         self.quarantine.as_ref().map_or(Quarantining::FOLLOW, |it| it.quarantining)
     }
 
-    /// Whether its next failure counts as passed: [`is_quarantined`].
+    /// Whether its absence would show: a monitor found something, or a user decided something.
+    pub fn is_remarkable(&self) -> bool {
+        let is_marked = |record: &MonitorRecord| {
+            record.status == MonitorStatus::Active || record.mute.is_some()
+        };
+        self.standing.value != TestStatus::Healthy
+            || self.flag.is_some()
+            || self.quarantining() != Quarantining::FOLLOW
+            || self.monitors.values().any(is_marked)
+            || !self.labels.is_empty()
+    }
+
+    /// Whether its next failure counts as passed: [`is_quarantined`]. A retired test is not
+    /// quarantined.
     pub fn is_quarantined(&self, settings: &Settings, at: Timestamp) -> bool {
-        is_quarantined(settings.quarantine, self.quarantining(), self.standing.value, at)
+        self.retired.is_none()
+            && is_quarantined(settings.quarantine, self.quarantining(), self.standing.value, at)
     }
 
     /// Who or what quarantines it; `None` when it is not quarantined.
@@ -244,8 +273,12 @@ impl TestCase {
         })
     }
 
-    /// All findings about the test, in the order of monitors, a user's flag last.
+    /// All findings about the test, in the order of monitors, a user's flag last; none about a retired
+    /// one.
     pub fn findings(&self, settings: &Settings) -> Vec<Finding> {
+        if self.retired.is_some() {
+            return Vec::new();
+        }
         let of_monitors = self.counting_monitors(settings).filter_map(|(id, record, action)| {
             let status = match action {
                 Action::Classify(classification) => (*classification).into(),

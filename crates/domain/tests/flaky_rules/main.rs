@@ -6,6 +6,7 @@ mod incidents;
 mod intake;
 mod invariants;
 mod monitors;
+mod names;
 mod people;
 mod scenario;
 mod settings;

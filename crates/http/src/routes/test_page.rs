@@ -96,6 +96,17 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
         ("Last seen", record.last_seen_at.to_string()),
         ("Id", test.id.to_string()),
     ]);
+    if let Some(retired) = &test.retired {
+        let (commits, since) = (retired.commits, retired.missing_since);
+        let words =
+            format!("Retired at {}: missing in {commits} commits since {since}", retired.at);
+        page.element("p", &words);
+    }
+    for (id, words) in [(test.renamed_to(), "Renamed to"), (test.renamed_from, "Renamed from")] {
+        if let Some(id) = id {
+            page.element("p", &format!("{words} {id}"));
+        }
+    }
     if let Some(ticket) = &record.ticket {
         page.link(&links.ticket(ticket).unwrap_or_default(), &format!("Ticket {ticket}"));
     }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use signalbox_domain::time::Span;
 
-use crate::flaky_lists::{QUARANTINED, UNHEALTHY, key, make_flaky, monitor, query, report};
+use crate::flaky_lists::{
+    QUARANTINED, UNHEALTHY, key, make_flaky, monitor, query, report, report_main,
+};
 use crate::support::Server;
 
 fn call(name: &str) -> String {
@@ -138,6 +140,39 @@ async fn people_flag_mute_and_override_and_all_of_it_is_remembered() {
     assert_eq!(history["history"][0]["decisions"][0]["reason"], "KAN-1");
     let long = json!({"testId": subtracts, "flagged": true, "reason": "x".repeat(257)});
     assert_eq!(server.post(&call("flag-test"), long).await.pointers(), ["/reason"]);
+}
+
+#[actix_web::test]
+async fn a_renamed_test_is_found_under_both_names_and_a_vanished_one_retires() {
+    let server = Server::new().await;
+    make_flaky(&server, 1, &["adds", "subtracts"]).await;
+    server.ok(&call("update-settings"), json!({"quarantineEnabled": true})).await;
+    server.ok(&call("update-settings"), json!({"autoQuarantine": "flaky"})).await;
+    report_main(&server, 2, &[("adds", true), ("subtracts", true), ("stays", true)]).await;
+    for commit in 3..14 {
+        server.clock.advance(Span::hours(3));
+        report_main(&server, commit, &[("adds up", true), ("stays", true)]).await;
+    }
+    let [old, new, gone] = ["adds", "adds up", "subtracts"].map(|it| key(it).id().to_string());
+    let listed = server.ok(QUARANTINED, query(json!({}))).await;
+    let listed = listed["quarantined_tests"].as_array().expect("tests");
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["name"], "adds up");
+    let details = async |id: &str| {
+        let reply = server.ok(&call("get-test-details"), query(json!({"test_id": id}))).await;
+        reply.get("test").cloned().unwrap_or(reply)
+    };
+    let before = details(&old).await;
+    assert_eq!(before["status"]["value"], "healthy");
+    assert_eq!(before["status"]["reason"], "retired");
+    assert_eq!(before["retired"]["renamed_to"], new.as_str());
+    assert_eq!(details(&new).await["renamed_from"], old.as_str());
+    assert_eq!(details(&gone).await["retired"]["commits"], 10);
+    let flag = json!({"testId": old, "flagged": true});
+    let refused = server.post(&call("flag-test"), flag).await;
+    refused.problem(409, "test_renamed");
+    let history = server.ok(&call("get-test-history"), json!({"testId": new})).await;
+    assert_eq!(history["history"][0]["decisions"][0]["kind"], "inherited");
 }
 
 #[actix_web::test]

@@ -46,6 +46,21 @@ fn run(name: &str, passed: bool) -> ReportedRun {
 
 /// Takes runs in on a commit, in a pull request.
 pub(crate) async fn report(server: &Server, commit: u32, runs: &[(&str, bool)]) {
+    let pr = Some(PrNumber(commit));
+    report_of(server, commit, ("topic", BranchClass::PullRequest, pr), runs).await;
+}
+
+/// Takes runs in on a commit of `main`.
+pub(crate) async fn report_main(server: &Server, commit: u32, runs: &[(&str, bool)]) {
+    report_of(server, commit, ("main", BranchClass::Stable, None), runs).await;
+}
+
+async fn report_of(
+    server: &Server,
+    commit: u32,
+    (branch, class, pr): (&str, BranchClass, Option<PrNumber>),
+    runs: &[(&str, bool)],
+) {
     let repo = repo(server).await;
     let now = server.api.clock.now();
     let upload = Upload {
@@ -59,9 +74,9 @@ pub(crate) async fn report(server: &Server, commit: u32, runs: &[(&str, bool)]) 
         received_at: now,
         sha: Some(Sha::new(format!("{commit:040x}")).expect("a commit")),
         committed_at: None,
-        branch: "topic".into(),
-        class: BranchClass::PullRequest,
-        pr: Some(PrNumber(commit)),
+        branch: branch.into(),
+        class,
+        pr,
         job_url: None,
         job_name: None,
         origin: Origin::new(Some(&["unit"]), Base::Itself),

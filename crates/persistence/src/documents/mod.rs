@@ -154,6 +154,7 @@ documents! {
     flaky::Incident: "incident" version 1,
     flaky::FailureHistory: "failures of a repository" version 1,
     flaky::Windows: "windows of a test" version 1,
+    flaky::Presence: "presence of a test" version 1,
     Owners: "owners" version 1,
     flaky::JournalRecord: "test journal" version 1,
     flaky::RunRecord: "result" version 1,

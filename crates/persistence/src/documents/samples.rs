@@ -9,8 +9,8 @@ use diesel::prelude::*;
 use diesel::sql_types::Text;
 use serde_json::Value;
 use signalbox_conformance::stores::{
-    accounts, audit, flaky, flaky_incidents, flaky_lists, flaky_runs, history, jobs, outbox,
-    queues, reads, uploads, webhook_audit, webhooks,
+    accounts, audit, flaky, flaky_incidents, flaky_lists, flaky_names, flaky_runs, history, jobs,
+    outbox, queues, reads, uploads, webhook_audit, webhooks,
 };
 use signalbox_domain::ports::Stores;
 use signalbox_testkit::simulation::simulate;
@@ -27,7 +27,7 @@ pub(super) fn again<T: Document>(text: &[u8]) -> Result<String, Unreadable> {
 }
 
 /// The columns with documents: table, column and kind.
-const COLUMNS: [(&str, &str, &str); 24] = [
+const COLUMNS: [(&str, &str, &str); 25] = [
     ("queues", "document", "queue"),
     ("entries", "document", "entry"),
     ("runs", "document", "test run"),
@@ -43,6 +43,7 @@ const COLUMNS: [(&str, &str, &str); 24] = [
     ("test_cases", "document", "test"),
     ("test_cases", "owners", "owners"),
     ("test_cases", "windows", "windows of a test"),
+    ("test_presences", "document", "presence of a test"),
     ("test_incidents", "document", "incident"),
     ("flaky_repos", "failures", "failures of a repository"),
     ("test_journal", "document", "test journal"),
@@ -213,6 +214,8 @@ fn written() -> BTreeMap<&'static str, Vec<Value>> {
         flaky_incidents::failures_are_recounted,
         flaky_incidents::an_incident_is_recognized_late,
         flaky_lists::numbers_are_counted_over_their_time,
+        flaky_names::a_retired_test_returns_as_it_was,
+        flaky_names::a_renamed_test_keeps_everything,
         flaky_runs::a_check_is_excused_by_quarantined_tests_only,
         history::entries_are_filtered_by_state_and_by_when_they_left,
         jobs::the_agenda_names_what_is_due,

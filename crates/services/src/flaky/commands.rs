@@ -40,7 +40,7 @@ impl FlakyService {
             audit_entry.reason = command.reason().cloned();
             let (from, to) = (of_test(&record.test), of_test(&transition.test));
             let audit = audit_entry.record(&*self.context.ids, at, &from, &to);
-            let judged = vec![Judged { record, transition, input }];
+            let judged = vec![Judged { record, transition, input, ticket: None }];
             let steps = self.steps(&repository, &settings, None, judged, at).await?;
             if steps.is_empty() {
                 return Ok(());
@@ -53,6 +53,7 @@ impl FlakyService {
                 intake: None,
                 steps: &steps,
                 windows: &BTreeMap::new(),
+                presences: &BTreeMap::new(),
                 incidents: None,
                 progress: None,
                 at,

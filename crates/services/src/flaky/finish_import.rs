@@ -48,6 +48,7 @@ impl FlakyService {
                 intake: None,
                 steps: &[],
                 windows: &BTreeMap::new(),
+                presences: &BTreeMap::new(),
                 incidents: None,
                 progress: Some(&ProgressStep { progress, event: Some(event) }),
                 at,

@@ -93,6 +93,7 @@ impl FlakyService {
                 intake: None,
                 steps: &steps,
                 windows: &windows,
+                presences: &BTreeMap::new(),
                 incidents: Some(&changes),
                 progress: None,
                 at,

@@ -23,13 +23,15 @@ pub(super) struct Judged {
     pub(super) transition: Transition,
     /// What led to it.
     pub(super) input: Input,
+    /// The ticket that it takes over.
+    pub(super) ticket: Option<String>,
 }
 
 impl Judged {
     /// An absorbed fact.
     pub(super) fn of(record: TestRecord, settings: &Settings, fact: Fact, at: Timestamp) -> Self {
         let transition = absorb(&record.test, settings, &fact, at);
-        Self { record, transition, input: Input::Fact(fact) }
+        Self { record, transition, input: Input::Fact(fact), ticket: None }
     }
 
     /// A measurement of everything that works.
@@ -85,12 +87,19 @@ impl FlakyService {
         at: Timestamp,
     ) -> Result<BTreeMap<TestId, Windows>, Error> {
         let partial = records.into_iter().filter(|record| record.windows.are_partial(rules));
-        let partial: Vec<TestId> = partial.map(|record| record.test.id).collect();
+        let partial = partial.map(|record| (record.test.id, record.test.renamed_from));
+        let partial: Vec<(TestId, Option<TestId>)> = partial.collect();
         let mut rebuilt = BTreeMap::new();
         for ids in partial.chunks(REBUILT_AT_ONCE) {
-            let mut known = self.context.stores.tests.summaries(repo, ids, horizon(at)).await?;
-            for id in ids {
-                let summary = known.remove(id).unwrap_or_default();
+            let named = ids.iter().flat_map(|(id, from)| [Some(*id), *from]).flatten();
+            let named: Vec<TestId> = named.collect();
+            let known = self.context.stores.tests.summaries(repo, &named, horizon(at)).await?;
+            for (id, from) in ids {
+                let mut summary = known.get(id).cloned().unwrap_or_default();
+                // Also what its monitors have seen under its previous name.
+                if let Some(before) = from.and_then(|from| known.get(&from)) {
+                    summary.add(before);
+                }
                 rebuilt.insert(*id, Windows::rebuilt(rules, &summary, at));
             }
         }
@@ -115,16 +124,16 @@ impl FlakyService {
         let looked_at = if past { self.context.clock.now() } else { at };
         let telling = judged.iter().filter(|it| !past && !it.transition.events.is_empty());
         let telling: Vec<TestId> = telling.map(|it| it.transition.test.id).collect();
-        let mut numbers = if telling.is_empty() {
+        let numbers = if telling.is_empty() {
             BTreeMap::new()
         } else {
             self.context.stores.reads.numbers(repo, &telling, at).await?
         };
         let mut steps = Vec::with_capacity(judged.len());
-        for Judged { mut record, transition, input } in judged {
+        for Judged { mut record, transition, input, ticket } in judged {
             let test = transition.test.id;
             let journal = transition.record(input, at);
-            let mut counted = numbers.remove(&test).unwrap_or_default();
+            let mut counted = numbers.get(&test).cloned().unwrap_or_default();
             if let Some(intake) = intake {
                 if let Some(addition) = intake.additions.get(&test) {
                     counted = counted.with(addition, at);
@@ -152,7 +161,7 @@ impl FlakyService {
             let events = transition.events.iter().filter(|_| !past).map(told).collect();
             let test = snapshot.record.test;
             let due_at = due_at(&test, looked_at);
-            steps.push(TestStep { test, journal, events, due_at });
+            steps.push(TestStep { test, journal, events, due_at, ticket });
         }
         Ok(steps)
     }

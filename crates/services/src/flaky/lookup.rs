@@ -6,10 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{QuarantineAnswer, QuarantineLookup};
-use signalbox_domain::flaky::{AskedTest, QuarantineCause, TestDirectory, TestId};
+use signalbox_domain::flaky::{
+    AskedTest, Fact, QuarantineCause, Settings, TestDirectory, TestId, absorb,
+};
 use signalbox_domain::ids::{OrgId, RepoId};
-use signalbox_domain::ports::{RepoRef, TestList};
-use signalbox_domain::time::Span;
+use signalbox_domain::ports::{RepoRef, TestList, TestRecord};
+use signalbox_domain::time::{Span, Timestamp};
 
 use super::super::Error;
 use super::known::QuarantinedTests;
@@ -18,6 +20,8 @@ use super::{FlakyService, settings_of};
 
 /// How many changes of settings are read to determine whether quarantine was ever on.
 const LOOKED_BACK: u32 = 1_000;
+/// The most names of a test, one after the other, that are followed.
+const MOST_NAMES: u32 = 8;
 
 #[async_trait]
 impl QuarantineLookup for FlakyService {
@@ -87,7 +91,9 @@ impl FlakyService {
         };
         if quarantine.enabled {
             let list = TestList::Quarantined { settings: quarantine, at };
-            let ids = stores.reads.ids(repo, list).await?;
+            let mut ids = stores.reads.ids(repo, list).await?;
+            // Branches that still contain a retired test may ask for it.
+            ids.extend(stores.reads.ids(repo, TestList::Retired).await?);
             known.aliases = stores.tests.aliases(repo, &ids).await?.into_iter().collect();
             known.tests = ids.into_iter().collect();
         }
@@ -108,9 +114,14 @@ impl FlakyService {
     async fn all_quarantined(&self, repo: RepoRef) -> Result<Vec<String>, Error> {
         let stores = &self.context.stores;
         let at = self.context.clock.now();
-        let settings = settings_of(repo, &stores.tests.repo(repo).await?).quarantine;
-        let list = TestList::Quarantined { settings, at };
-        let tests: BTreeSet<TestId> = stores.reads.ids(repo, list).await?.into_iter().collect();
+        let settings = settings_of(repo, &stores.tests.repo(repo).await?);
+        let list = TestList::Quarantined { settings: settings.quarantine, at };
+        let mut tests: BTreeSet<TestId> = stores.reads.ids(repo, list).await?.into_iter().collect();
+        let retired = stores.reads.ids(repo, TestList::Retired).await?;
+        let retired =
+            self.successors(repo, by_id(stores.tests.tests(repo, &retired).await?)).await?;
+        let retired = retired.iter().filter(|(_, it)| cause(it, &settings, at).is_some());
+        tests.extend(retired.map(|(id, _)| *id));
         let listed: Vec<TestId> = tests.iter().copied().collect();
         let aliases = stores.tests.aliases(repo, &listed).await?;
         let mut sent: BTreeSet<String> = aliases.iter().cloned().collect();
@@ -154,10 +165,45 @@ impl FlakyService {
         for (alias, id) in ids_by_alias {
             directory.learn_alias(alias, id);
         }
-        let cause = |asked: &&AskedTest| {
+        let records = self.successors(repo, records).await?;
+        let answer = |asked: &&AskedTest| {
             let record = records.get(&directory.resolve(asked)?)?;
-            Some((asked.id.clone(), record.test.quarantine_cause(&settings, at)?))
+            Some((asked.id.clone(), cause(record, &settings, at)?))
         };
-        Ok(likely.iter().filter_map(cause).collect())
+        Ok(likely.iter().filter_map(answer).collect())
     }
+}
+
+impl FlakyService {
+    /// The records of tests, in place of renamed ones those of what they were renamed to.
+    async fn successors(
+        &self,
+        repo: RepoRef,
+        mut records: BTreeMap<TestId, TestRecord>,
+    ) -> Result<BTreeMap<TestId, TestRecord>, Error> {
+        for _ in 0..MOST_NAMES {
+            let named = records.values().filter_map(|record| record.test.renamed_to());
+            let named: Vec<TestId> = named.collect();
+            if named.is_empty() {
+                break;
+            }
+            let found = by_id(self.context.stores.tests.tests(repo, &named).await?);
+            for record in records.values_mut() {
+                if let Some(next) = record.test.renamed_to().and_then(|to| found.get(&to)) {
+                    record.clone_from(next);
+                }
+            }
+        }
+        Ok(records)
+    }
+}
+
+/// What quarantines a test where it runs. A branch that still contains a retired test is answered as
+/// before it retired.
+fn cause(record: &TestRecord, settings: &Settings, at: Timestamp) -> Option<QuarantineCause> {
+    let Some(retired) = &record.test.retired else {
+        return record.test.quarantine_cause(settings, at);
+    };
+    let fact = Fact::Returned { code_at: retired.code_at.plus(Span::MICROSECOND) };
+    absorb(&record.test, settings, &fact, at).test.quarantine_cause(settings, at)
 }

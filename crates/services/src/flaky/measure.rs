@@ -67,6 +67,7 @@ impl FlakyService {
                 intake: None,
                 steps: &steps,
                 windows: &windows,
+                presences: &BTreeMap::new(),
                 incidents: None,
                 progress: None,
                 at,

@@ -7,6 +7,7 @@ mod judge;
 mod known;
 mod lookup;
 mod measure;
+mod presence;
 mod preview;
 mod reads;
 mod run_failures;

@@ -120,6 +120,7 @@ impl FlakyService {
                 intake: None,
                 steps: &steps,
                 windows: &BTreeMap::new(),
+                presences: &BTreeMap::new(),
                 incidents: None,
                 progress: None,
                 at,

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use crate::ResultsSink;
 use signalbox_domain::flaky::{
-    Addition, IngestOutcome, Intake, ReportedRun, Settings, Summary, TestCase, TestDirectory,
-    TestId, Upload, WindowRules, Windows, horizon, intake,
+    Addition, IngestOutcome, Intake, ReportedRun, Settings, StableRun, Summary, TestCase,
+    TestDirectory, TestId, Upload, WindowRules, Windows, horizon, intake,
 };
 use signalbox_domain::ports::{
     FlakyCommit, IncidentChanges, ProgressStep, RepoRef, StoreError, TestRecord,
@@ -18,6 +18,7 @@ use signalbox_domain::time::Timestamp;
 use super::super::Error;
 use super::incidents::{apply, by_test, without_excluded};
 use super::judge::{Judged, is_watched};
+use super::presence::Names;
 use super::{ATTEMPTS, FlakyService, settings_of};
 
 #[async_trait]
@@ -45,7 +46,7 @@ impl ResultsSink for FlakyService {
                 return Ok(IngestOutcome { repeated: true, ..before });
             }
             let settings = settings_of(repo, &known);
-            let records: BTreeMap<TestId, TestRecord> =
+            let mut records: BTreeMap<TestId, TestRecord> =
                 by_id(stores.tests.tests(repo, &ids).await?);
             let mut directory = TestDirectory::default();
             for record in records.values() {
@@ -56,8 +57,25 @@ impl ResultsSink for FlakyService {
             let changes = self.assess(&repository, &settings, &mut intake, &records, at).await?;
             let mut changes = changes.unwrap_or_default();
             let intake = Arc::new(intake);
-            let judged = self.judge(repo, &settings, &intake, records, &mut changes, at).await?;
-            let (judged, windows) = judged;
+            let run = StableRun::of(&intake);
+            let mut names = match &run {
+                Some(run) => self.names(repo, &settings, run, (&*intake, &mut records), at).await?,
+                None => Names::default(),
+            };
+            let remarkable = records.values().filter(|record| record.is_remarkable());
+            let remarkable: BTreeSet<TestId> = remarkable.map(|record| record.test.id).collect();
+            let here = self.judge(repo, &settings, &intake, records, &mut changes, at).await?;
+            let (here, mut windows) = here;
+            for (id, inherited) in std::mem::take(&mut names.windows) {
+                windows.entry(id).or_insert(inherited);
+            }
+            let mut judged = std::mem::take(&mut names.judged);
+            judged.extend(here);
+            if let Some(run) = &run {
+                names.seen(run, &intake, &remarkable, &judged);
+            }
+            let (left, presences) = names.retired(&settings, &judged, at);
+            judged.extend(left);
             let steps = self.steps(&repository, &settings, Some(&intake), judged, at).await?;
             let progress = known.progress.with(upload, intake.taken_in.runs, at);
             let progress = ProgressStep { progress, event: None };
@@ -68,6 +86,7 @@ impl ResultsSink for FlakyService {
                 intake: Some(&intake),
                 steps: &steps,
                 windows: &windows,
+                presences: &presences,
                 incidents: Some(&changes),
                 progress: Some(&progress),
                 at,
@@ -169,6 +188,7 @@ fn new_record(
         owners: Vec::new(),
         ticket: None,
         first_seen_at: intake.upload.received_at,
+        stable_since: None,
         last_seen_at: intake.upload.received_at,
         last_failure_at: None,
         windows: Windows::default(),

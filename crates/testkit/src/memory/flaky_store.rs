@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::{
-    CodeSummary, Incident, IncidentId, IngestOutcome, MonitorStatus, RunOutcome, RunRecord,
-    SameCode, Summary, TestId, UploadId,
+    CodeSummary, Incident, IncidentId, IngestOutcome, MonitorStatus, Presence, RunOutcome,
+    RunRecord, SameCode, Summary, TestId, UploadId,
 };
 use signalbox_domain::ports::{
     CiRun, CommitError, EventRecord, FlakyCommit, FlakyRepo, FlakyStore, KnownIncidents, RepoRef,
@@ -43,6 +43,17 @@ impl FlakyStore for MemoryDatabase {
             record.test.monitors.values().any(|it| it.status == MonitorStatus::Active)
         });
         Ok(watched.cloned().collect())
+    }
+
+    async fn presences(
+        &self,
+        repo: RepoRef,
+        places: &[String],
+    ) -> Result<BTreeMap<TestId, Presence>, StoreError> {
+        let tables = self.tables();
+        let kept = tables.flaky.presences.iter();
+        let found = kept.filter(|((of, _), it)| *of == repo && places.contains(&it.place));
+        Ok(found.map(|((_, test), presence)| (*test, presence.clone())).collect())
     }
 
     async fn ids_by_alias(
@@ -207,6 +218,12 @@ impl FlakyStore for MemoryDatabase {
                 row.record.windows = windows.clone();
             }
         }
+        for (id, presence) in commit.presences {
+            match presence {
+                Some(presence) => flaky.presences.insert((repo, *id), presence.clone()),
+                None => flaky.presences.remove(&(repo, *id)),
+            };
+        }
         let of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
         let of_incidents: Vec<EventRecord> =
             of_incidents.filter_map(|step| step.event.clone()).collect();
@@ -297,6 +314,7 @@ impl FlakyStore for MemoryDatabase {
         let kept: BTreeSet<_> = flaky.tests.keys().copied().collect();
         flaky.journal.retain(|(place, _), _| count(kept.contains(place)));
         flaky.summaries.retain(|place, _| kept.contains(place));
+        flaky.presences.retain(|place, _| kept.contains(place));
         Ok(gone)
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
     Addition, Bucket, CodeSummary, FailureCluster, FailureHistory, HourCount, Incident, IncidentId,
-    IngestOutcome, Intake, JournalRecord, Progress, Recount, RunOutcome, RunRecord, Settings,
-    Summary, TestCase, TestId, UploadId, Windows,
+    IngestOutcome, Intake, JournalRecord, Presence, Progress, Recount, RunOutcome, RunRecord,
+    Settings, Summary, TestCase, TestId, UploadId, Windows,
 };
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{
@@ -45,6 +45,7 @@ pub(super) struct FlakyTables {
     pub(super) failures: BTreeMap<(Place, Timestamp), Vec<FailureCluster>>,
     pub(super) impacted: BTreeMap<(Place, PrNumber), Timestamp>,
     pub(super) uploads: BTreeMap<(RepoRef, UploadId), (Timestamp, IngestOutcome)>,
+    pub(super) presences: BTreeMap<Place, Presence>,
     pub(super) journal: BTreeMap<(Place, u64), JournalRecord>,
     pub(super) history: BTreeMap<RepoRef, FailureHistory>,
     pub(super) incidents: BTreeMap<(RepoRef, IncidentId), Incident>,
@@ -65,6 +66,7 @@ impl FlakyTables {
                     owners: Vec::new(),
                     ticket: None,
                     first_seen_at: received,
+                    stable_since: None,
                     last_seen_at: received,
                     last_failure_at: None,
                     windows: Windows::default(),
@@ -74,6 +76,8 @@ impl FlakyTables {
             });
             let record = &mut row.record;
             record.last_seen_at = record.last_seen_at.max(received);
+            let stable_at = intake.upload.stable_at();
+            record.stable_since = record.stable_since.into_iter().chain(stable_at).min();
             record.last_failure_at = record.last_failure_at.max(reported.last_failure_at);
             if !reported.owners.is_empty() {
                 record.owners.clone_from(&reported.owners);
@@ -165,6 +169,9 @@ impl FlakyTables {
         let Some(row) = self.tests.get_mut(&place) else { return };
         row.record.test = step.test.clone();
         row.due_at = step.due_at;
+        if step.ticket.is_some() {
+            row.record.ticket.clone_from(&step.ticket);
+        }
         self.journal.insert((place, step.journal.number), step.journal.clone());
     }
 
@@ -182,7 +189,9 @@ impl FlakyTables {
                 })
                 .map(|(_, _, run)| run.test)
                 .collect(),
-            TestList::Unhealthy(_) | TestList::Quarantined { .. } => BTreeSet::new(),
+            TestList::Unhealthy(_) | TestList::Quarantined { .. } | TestList::Retired => {
+                BTreeSet::new()
+            }
         };
         let records = self.tests.iter().filter(|((of, _), _)| *of == repo);
         records
@@ -190,12 +199,16 @@ impl FlakyTables {
             .filter(|record| match list {
                 TestList::Failing { .. } => failing.contains(&record.test.id),
                 TestList::Unhealthy(status) => record.test.standing.value == status,
-                TestList::Quarantined { settings, at } => signalbox_domain::flaky::is_quarantined(
-                    settings,
-                    record.test.quarantining(),
-                    record.test.standing.value,
-                    at,
-                ),
+                TestList::Quarantined { settings, at } => {
+                    let quarantined = signalbox_domain::flaky::is_quarantined(
+                        settings,
+                        record.test.quarantining(),
+                        record.test.standing.value,
+                        at,
+                    );
+                    quarantined && record.test.retired.is_none()
+                }
+                TestList::Retired => record.test.retired.is_some(),
             })
             .collect()
     }

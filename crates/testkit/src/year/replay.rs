@@ -1,6 +1,6 @@
 //! The year through the production judge: the clock moves, jobs upload their reports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -215,7 +215,15 @@ impl Replay<'_> {
             flaky: self.listed(TestStatus::Flaky).await,
             broken: self.listed(TestStatus::Broken).await,
             incidents: incidents.expect("incidents"),
+            retired: self.retired().await,
         }
+    }
+
+    async fn retired(&self) -> BTreeMap<TestId, Option<TestId>> {
+        let stores = &self.scenario.stores.flaky;
+        let ids = stores.reads.ids(self.scenario.repo, TestList::Retired).await.expect("a list");
+        let records = stores.tests.tests(self.scenario.repo, &ids).await.expect("a read");
+        records.iter().map(|it| (it.test.id, it.test.renamed_to())).collect()
     }
 
     async fn listed(&self, status: TestStatus) -> BTreeSet<TestId> {

@@ -22,6 +22,8 @@ pub(super) struct Sample {
     pub(super) flaky: BTreeSet<TestId>,
     pub(super) broken: BTreeSet<TestId>,
     pub(super) incidents: Vec<Incident>,
+    /// Retired tests, and what they were renamed to.
+    pub(super) retired: BTreeMap<TestId, Option<TestId>>,
 }
 
 /// A test that failed in a job in the end.
@@ -128,6 +130,12 @@ pub struct Findings {
     pub false_incidents: u32,
     /// Samples of tests that no longer exist and were still called flaky or broken.
     pub gone: u32,
+    /// Samples of tests that exist and were retired.
+    pub wrongly_retired: u32,
+    /// Samples of tests that were renamed to another test.
+    pub wrongly_renamed: u32,
+    /// Samples of tests that were renamed to their new name.
+    pub renamed: u32,
     /// By day.
     pub cost: Vec<DayCost>,
 }
@@ -174,6 +182,9 @@ impl<'a> Score<'a> {
             incidents: 0,
             false_incidents: 0,
             gone: 0,
+            wrongly_retired: 0,
+            wrongly_renamed: 0,
+            renamed: 0,
             cost: Vec::new(),
         };
         Self {
@@ -221,10 +232,21 @@ impl<'a> Score<'a> {
             if is_listed(&sample.flaky, false) || is_listed(&sample.broken, false) {
                 self.findings.gone += 1;
             }
+            for (since, id) in ids {
+                let Some(to) = sample.retired.get(id) else { continue };
+                let is_wrong = Some(since) == current && test.exists.contains(at);
+                self.findings.wrongly_retired += u32::from(is_wrong);
+                if let Some(to) = to {
+                    let is_same = ids.iter().any(|(since, id)| id == to && Some(since) == current);
+                    self.findings.renamed += u32::from(is_same);
+                    self.findings.wrongly_renamed += u32::from(!is_same);
+                }
+            }
             let is_flagged = is_listed(&sample.flaky, true);
             let is_called_broken = is_listed(&sample.broken, true);
             if !test.exists.contains(at) {
-                self.findings.gone += u32::from(is_flagged || is_called_broken);
+                let is_over = at >= self.plan.calendar.end();
+                self.findings.gone += u32::from(!is_over && (is_flagged || is_called_broken));
                 continue;
             }
             let (is_flaky, was_flaky) = (test.is_flaky(at), was_flaky(test, at));

@@ -65,6 +65,9 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         let address = seen.ticket.as_deref().and_then(elsewhere);
         facts.push(("Ticket", Cell::text(plain(ticket, 100)).maybe_link(address)));
     }
+    for (head, id) in [("Renamed to", test.renamed_to()), ("Renamed from", test.renamed_from)] {
+        facts.extend(id.map(|id| (head, Cell::code(id.to_string()).link(place.test(id)))));
+    }
     facts.retain(|(_, cell)| !cell.text.is_empty());
     let mut top = Section::plain("why").with(answer);
     if let Some(decision) = &test.quarantine {
@@ -75,6 +78,15 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         let word = decision.quarantining.setting.named();
         let title = format!("{} by {by}{until}.", word.label);
         top = top.with(Block::notice(word.tone, word.icon, &title, &reason));
+    }
+    if let Some(retired) = &test.retired {
+        let title = format!("Retired at {}.", retired.at);
+        let said = format!(
+            "Since {}, {} commits of stable branches ran other tests of the same file or class, and not \
+             this one. What was decided about it holds again when a stable branch contains it again.",
+            retired.missing_since, retired.commits
+        );
+        top = top.with(Block::notice(Tone::Quiet, "minus", &title, &said));
     }
     for incident in seen.details.incidents.iter().filter(|it| it.state.excludes()) {
         let started = incident.started_at;
@@ -111,7 +123,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
 }
 
 fn forms(seen: &Seen<'_>, visitor: &Visitor) -> Vec<Form> {
-    if !visitor.may_send(Scope::TestsAdmin) {
+    let is_renamed = seen.details.snapshot.record.test.renamed_to().is_some();
+    if is_renamed || !visitor.may_send(Scope::TestsAdmin) {
         return Vec::new();
     }
     let test = &seen.details.snapshot.record.test;
@@ -320,6 +333,21 @@ fn journal(seen: &Seen<'_>) -> Section {
                         ))
                     },
                     String::new(),
+                )),
+                Decision::Retired(retired) => Some((
+                    Cell { icon: Some("minus"), tone: "quiet", ..Cell::text("Retired") },
+                    format!(
+                        "Missing in {} commits since {}",
+                        retired.commits, retired.missing_since
+                    ),
+                )),
+                Decision::Inherited { from } => Some((
+                    Cell { icon: Some("check"), tone: "quiet", ..Cell::text("Renamed") },
+                    format!("From {from}, with everything that was found and decided"),
+                )),
+                Decision::Returned => Some((
+                    Cell { icon: Some("check"), tone: "quiet", ..Cell::text("Returned") },
+                    "A stable branch contains it again".to_owned(),
                 )),
                 Decision::ReasonChanged { .. }
                 | Decision::MonitorRenewed { .. }

@@ -17,6 +17,9 @@ pub(super) static EVENTS: &[EventType] = &[
     EventType::of::<QuarantiningSettingChanged>(),
     EventType::of::<StatusChangedV2>(),
     EventType::of::<MonitorStatusChanged>(),
+    EventType::of::<Retired>(),
+    EventType::of::<Returned>(),
+    EventType::of::<NameChanged>(),
     EventType::of::<InvestigationCompleted>(),
 ];
 
@@ -126,6 +129,44 @@ struct KnownMonitor {
 }
 
 public_event! {
+    /// Stable branches no longer contain a test: it is healthy, is not quarantined, and is in no list.
+    Retired = "test_case.retired";
+    {
+        timestamp: Time,
+        missing_since: Time,
+        commits: u32,
+        repository: KnownRepository,
+        test_case: SlimTest,
+    }
+    optional {
+        renamed_to: Id,
+    }
+}
+
+public_event! {
+    /// A stable branch contains a retired test again: what was found and decided before holds again.
+    Returned = "test_case.returned";
+    {
+        timestamp: Time,
+        repository: KnownRepository,
+        test_case: SlimTest,
+    }
+    optional {}
+}
+
+public_event! {
+    /// Another test was renamed to this one, which takes over what was found and decided.
+    NameChanged = "test_case.renamed";
+    {
+        timestamp: Time,
+        renamed_from: Id,
+        repository: KnownRepository,
+        test_case: SlimTest,
+    }
+    optional {}
+}
+
+public_event! {
     /// An investigation of a test's failures has ended. Signalbox makes no investigations: it sends
     /// this event only as a test.
     InvestigationCompleted = "test_case.investigation_completed";
@@ -215,6 +256,31 @@ pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> 
             }
             .payload()
         }
+        EventKind::Retired(retirement) => Retired {
+            name: Retired::NAME,
+            timestamp: event.at.into(),
+            missing_since: retirement.missing_since.into(),
+            commits: retirement.commits,
+            renamed_to: retirement.renamed_to.map(|id| Id(id.to_string())),
+            repository: repository(),
+            test_case: slim(),
+        }
+        .payload(),
+        EventKind::Renamed { from } => NameChanged {
+            name: NameChanged::NAME,
+            timestamp: event.at.into(),
+            renamed_from: Id(from.to_string()),
+            repository: repository(),
+            test_case: slim(),
+        }
+        .payload(),
+        EventKind::Returned => Returned {
+            name: Returned::NAME,
+            timestamp: event.at.into(),
+            repository: repository(),
+            test_case: slim(),
+        }
+        .payload(),
     }
 }
 

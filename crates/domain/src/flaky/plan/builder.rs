@@ -63,14 +63,14 @@ impl<'a> TransitionBuilder<'a> {
         }
     }
 
-    /// Notes that a user's flag was removed.
-    pub(super) fn release_flag(&mut self) {
+    /// Notes that a user's flag no longer counts.
+    pub(super) fn release_flag(&mut self, reason: StatusReason) {
         let trigger = Trigger {
             monitor: None,
             kind: TriggerKind::ManualFlag,
             status: MonitorStatus::Resolved,
         };
-        self.let_go = Some((StatusReason::FlagRemoved, trigger));
+        self.let_go = Some((reason, trigger));
     }
 
     /// Tells that a monitor is active or resolved now.

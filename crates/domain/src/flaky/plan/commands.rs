@@ -60,7 +60,7 @@ fn unflag(
         return Err(Refusal::NotFlagged);
     }
     builder.decided(Decision::Unflagged { reason, by: by.clone() });
-    builder.release_flag();
+    builder.release_flag(StatusReason::FlagRemoved);
     Ok(())
 }
 

@@ -4,10 +4,12 @@ use crate::time::Timestamp;
 
 use super::super::monitor::Before;
 use super::super::{
-    Decision, Fact, IgnoredBecause, MonitorCause, MonitorId, MonitorRecord, MonitorStatus, Reading,
+    Actor, Decision, EventKind, Fact, IgnoredBecause, Inheritance, MonitorCause, MonitorId,
+    MonitorRecord, MonitorStatus, Mute, QuarantineDecision, Quarantining, Reading, Retirement,
     StatusReason, Suspicion, Verdict,
 };
 use super::builder::TransitionBuilder;
+use super::settle::set_quarantine;
 
 /// Changes what the fact says.
 pub(super) fn take_in(builder: &mut TransitionBuilder<'_>, fact: &Fact) {
@@ -18,6 +20,96 @@ pub(super) fn take_in(builder: &mut TransitionBuilder<'_>, fact: &Fact) {
         }
         // What follows from these happens on every step.
         Fact::SettingsChanged | Fact::TimePassed => {}
+        Fact::Retired(retirement) => retire(builder, retirement),
+        Fact::Returned { code_at } => bring_back(builder, *code_at),
+        Fact::Inherited(inheritance) => inherit(builder, inheritance),
+    }
+}
+
+/// Sets aside what was found and decided, and keeps it.
+fn retire(builder: &mut TransitionBuilder<'_>, retirement: &Retirement) {
+    if builder.test.retired.is_some() {
+        return builder.ignored(IgnoredBecause::Known);
+    }
+    match builder.test.standing.monitor {
+        Some(monitor) => builder.release(monitor, StatusReason::Retired),
+        None => builder.release_flag(StatusReason::Retired),
+    }
+    builder.test.retired = Some(retirement.clone());
+    builder.decided(Decision::Retired(retirement.clone()));
+    builder.emit(EventKind::Retired(retirement.clone()));
+}
+
+fn bring_back(builder: &mut TransitionBuilder<'_>, code_at: Timestamp) {
+    match &builder.test.retired {
+        None => return builder.ignored(IgnoredBecause::Known),
+        Some(retired) if code_at <= retired.code_at => {
+            return builder.ignored(IgnoredBecause::Superseded);
+        }
+        Some(_) => builder.test.retired = None,
+    }
+    builder.decided(Decision::Returned);
+    builder.emit(EventKind::Returned);
+}
+
+/// Takes over what was found and decided about a test that was renamed to this one. Of two decisions
+/// the later one holds.
+fn inherit(builder: &mut TransitionBuilder<'_>, it: &Inheritance) {
+    let is_known = builder.test.renamed_from == Some(it.from) && builder.test.retired.is_none();
+    if is_known || it.from == builder.test.id {
+        return builder.ignored(IgnoredBecause::Known);
+    }
+    let at = builder.at;
+    builder.test.retired = None;
+    builder.test.renamed_from = Some(it.from);
+    // What was measured before says nothing about it.
+    builder.test.measured_at = builder.test.measured_at.max(Some(at));
+    builder.decided(Decision::Inherited { from: it.from });
+    builder.emit(EventKind::Renamed { from: it.from });
+    if it.is_back {
+        builder.test.flag = None;
+        builder.test.monitors.clear();
+        builder.test.labels.clear();
+    }
+    builder.test.flag = builder.test.flag.take().or_else(|| it.flag.clone());
+    for (id, record) in &it.monitors {
+        let own = builder.test.monitors.get(id);
+        if own.is_some_and(|own| own.status == MonitorStatus::Active) {
+            continue;
+        }
+        let is_over = |mute: &Mute| mute.until.is_some_and(|end| end <= at);
+        let mute = record.mute.clone().filter(|mute| !is_over(mute));
+        let mute = mute.or_else(|| own.and_then(|own| own.mute.clone()));
+        builder.test.monitors.insert(*id, MonitorRecord { mute, ..record.clone() });
+    }
+    for (label, sources) in &it.labels {
+        builder.test.labels.entry(label.clone()).or_default().extend(sources);
+    }
+    inherit_quarantine(builder, it);
+}
+
+fn inherit_quarantine(builder: &mut TransitionBuilder<'_>, it: &Inheritance) {
+    let (own, at) = (builder.test.quarantine.clone(), builder.at);
+    let is_over = |end: Option<Timestamp>| end.is_some_and(|end| end <= at);
+    let inherited = it.quarantine.clone().filter(|it| !is_over(it.quarantining.expires_at));
+    let decided = match (own, inherited) {
+        (own, Some(inherited))
+            if it.is_back || own.as_ref().is_none_or(|own| own.at < inherited.at) =>
+        {
+            inherited
+        }
+        (Some(_), None) if it.is_back => QuarantineDecision {
+            quarantining: Quarantining::FOLLOW,
+            reason: None,
+            by: Actor::system(),
+            at,
+        },
+        (_, Some(_) | None) => return,
+    };
+    if decided.quarantining == builder.test.quarantining() {
+        builder.test.quarantine = Some(decided);
+    } else {
+        set_quarantine(builder, decided);
     }
 }
 

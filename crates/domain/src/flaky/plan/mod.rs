@@ -21,6 +21,9 @@ pub fn decide(
     command: &Command,
     at: Timestamp,
 ) -> Result<Transition, Refusal> {
+    if let Some(to) = test.renamed_to() {
+        return Err(Refusal::Renamed { to });
+    }
     let mut builder = TransitionBuilder::of(test, settings, at);
     settle::end_what_is_over(&mut builder);
     commands::carry_out(&mut builder, command)?;

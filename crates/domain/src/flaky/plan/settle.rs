@@ -68,6 +68,7 @@ pub(super) fn settle(builder: &mut TransitionBuilder<'_>) {
     label(builder);
     let was_healthy = builder.test.standing.value == TestStatus::Healthy;
     judge(builder);
+    show_retirement(builder);
     suspect(builder, was_healthy);
 }
 
@@ -140,9 +141,22 @@ fn judge(builder: &mut TransitionBuilder<'_>) {
     builder.emit(EventKind::StatusChangedV2 { previous: from, new: to, triggered_by: trigger });
 }
 
+/// The reason of every retired test says that it is, and of no other.
+fn show_retirement(builder: &mut TransitionBuilder<'_>) {
+    let is_shown = builder.test.standing.reason == StatusReason::Retired;
+    if builder.test.retired.is_some() == is_shown {
+        return;
+    }
+    let reason = if is_shown { StatusReason::NothingFound } else { StatusReason::Retired };
+    let (value, since) = (builder.test.standing.value, builder.test.standing.since);
+    builder.test.standing = Judgement { value, reason, monitor: None, evidence: None, since };
+    builder.decided(Decision::ReasonChanged { reason, monitor: None });
+}
+
 /// The reason of a test that was healthy before, too, says what a monitor suspects.
 fn suspect(builder: &mut TransitionBuilder<'_>, was_healthy: bool) {
-    if builder.test.standing.value != TestStatus::Healthy || !was_healthy {
+    let is_healthy = builder.test.standing.value == TestStatus::Healthy && was_healthy;
+    if !is_healthy || builder.test.retired.is_some() {
         builder.test.suspicion = None;
         return;
     }

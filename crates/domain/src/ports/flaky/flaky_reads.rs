@@ -25,13 +25,15 @@ pub enum TestList {
     },
     /// Tests of a status.
     Unhealthy(TestStatus),
-    /// Tests that are quarantined.
+    /// Tests that are quarantined. A retired one is not.
     Quarantined {
         /// The repository's quarantine settings.
         settings: QuarantineSettings,
         /// The time of the query, because overrides expire.
         at: Timestamp,
     },
+    /// Tests that stable branches no longer contain.
+    Retired,
 }
 
 /// The start of a page. Lists are ordered by test id, which never changes.

@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use crate::audit::AuditRecord;
 use crate::flaky::{
     Actor, CodeSummary, FailureHistory, Incident, IncidentId, IngestOutcome, Intake, JournalRecord,
-    Progress, Recount, RunRecord, SameCode, Settings, Summary, TestCase, TestId, UploadId, Windows,
+    Presence, Progress, Recount, RunRecord, SameCode, Settings, Summary, TestCase, TestId,
+    UploadId, Windows,
 };
 use crate::ids::{OrgId, RepoId};
 use crate::ports::{CommitError, EventRecord, StoreError, Version};
@@ -52,12 +53,21 @@ pub struct TestRecord {
     pub ticket: Option<String>,
     /// When it was first reported.
     pub first_seen_at: Timestamp,
+    /// The first commit of a stable branch that contained it; `None` while only other branches have.
+    pub stable_since: Option<Timestamp>,
     /// When it was last reported, also as skipped.
     pub last_seen_at: Timestamp,
     /// The last failing run that counts.
     pub last_failure_at: Option<Timestamp>,
     /// What monitors must know of its runs.
     pub windows: Windows,
+}
+
+impl TestRecord {
+    /// Whether its absence would show: [`TestCase::is_remarkable`], or a ticket is linked to it.
+    pub fn is_remarkable(&self) -> bool {
+        self.ticket.is_some() || self.test.is_remarkable()
+    }
 }
 
 /// A step of one test.
@@ -71,6 +81,8 @@ pub struct TestStep {
     pub events: Vec<EventRecord>,
     /// When the test must be evaluated again; `None` until its next report.
     pub due_at: Option<Timestamp>,
+    /// A ticket that is linked to it from now on; `None` leaves it unchanged.
+    pub ticket: Option<String>,
 }
 
 /// A change of settings.
@@ -136,11 +148,14 @@ pub struct FlakyCommit<'a> {
     pub settings: Option<&'a SettingsStep>,
     /// An upload's results.
     pub intake: Option<&'a Arc<Intake>>,
-    /// The tests that changed. They exist, or are seen in the intake.
+    /// The tests that changed. They exist, or are seen in the intake. Several steps of one test are in
+    /// order; the state of the last one stays.
     pub steps: &'a [TestStep],
     /// The windows of tests after the step. They exist, or are seen in the intake; those of others
     /// stay as they are.
     pub windows: &'a BTreeMap<TestId, Windows>,
+    /// What stable branches show of tests; `None` forgets it. Those of other tests stay as they are.
+    pub presences: &'a BTreeMap<TestId, Option<Presence>>,
     /// What changes of incidents.
     pub incidents: Option<&'a IncidentChanges>,
     /// How far the repository was judged; `None` leaves it unchanged.
@@ -173,6 +188,13 @@ pub trait FlakyStore: Send + Sync {
 
     /// All tests for which a monitor is active, by id.
     async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError>;
+
+    /// What stable branches show of the tests of these places; only of tests for which it is kept.
+    async fn presences(
+        &self,
+        repo: RepoRef,
+        places: &[String],
+    ) -> Result<BTreeMap<TestId, Presence>, StoreError>;
 
     /// The tests that have these ids of clients as aliases.
     async fn ids_by_alias(

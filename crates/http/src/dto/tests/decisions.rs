@@ -134,6 +134,14 @@ pub(crate) fn decision(decision: &Decision) -> Option<DecisionReply> {
             by: Some(name(actor)),
             ..plain("unlabelled", format!("{label:?}, no longer set by {}", holder(source)))
         },
+        Decision::Retired(retirement) => {
+            let (commits, since) = (retirement.commits, retirement.missing_since);
+            let to =
+                retirement.renamed_to.map_or_else(String::new, |to| format!("; renamed to {to}"));
+            plain("retired", format!("missing in {commits} commits since {since}{to}"))
+        }
+        Decision::Returned => plain("returned", "a stable branch contains it again".to_owned()),
+        Decision::Inherited { from } => plain("inherited", format!("renamed from {from}")),
         Decision::Ignored { .. } => return None,
     })
 }

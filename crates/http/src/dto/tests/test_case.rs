@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde::Serialize;
+use signalbox_domain::flaky::Retirement;
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::TestSnapshot;
 use utoipa::ToSchema;
@@ -102,6 +103,31 @@ impl TestStatusReply {
     }
 }
 
+/// The retirement of a test that stable branches no longer contain.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RetiredReply {
+    /// When it retired.
+    at: String,
+    /// The first run on a stable branch that would have contained it and did not.
+    missing_since: String,
+    /// The number of commits without it since.
+    commits: u32,
+    /// The id of the test that it was renamed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renamed_to: Option<String>,
+}
+
+impl RetiredReply {
+    fn of(retirement: &Retirement) -> Self {
+        Self {
+            at: retirement.at.to_string(),
+            missing_since: retirement.missing_since.to_string(),
+            commits: retirement.commits,
+            renamed_to: retirement.renamed_to.map(|id| id.to_string()),
+        }
+    }
+}
+
 /// Equal failures.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FailureSummary {
@@ -128,6 +154,12 @@ pub(crate) struct TestCaseReply {
     variant: String,
     /// Its status.
     status: TestStatusReply,
+    /// Its retirement; only of a test that stable branches no longer contain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retired: Option<RetiredReply>,
+    /// The id of the test that was renamed to this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renamed_from: Option<String>,
     /// Its failures, most frequent first.
     most_common_failures: Vec<FailureSummary>,
     /// The share of runs that failed within 7 days, 0 to 1.
@@ -170,6 +202,8 @@ impl TestCaseReply {
             name: key.name.clone(),
             variant: key.variant.clone(),
             status: TestStatusReply::of(snapshot),
+            retired: snapshot.record.test.retired.as_ref().map(RetiredReply::of),
+            renamed_from: snapshot.record.test.renamed_from.map(|id| id.to_string()),
             most_common_failures: failures.collect(),
             failure_rate_last_7d: numbers.failure_rate_7d(),
             failure_rate_last_24h: numbers.failure_rate_24h(),

@@ -13,10 +13,10 @@ use super::intake_rows::{
     ALIASES, BUCKETS, CODES, FAILURES, HOURS, IntakeRows, PULL_REQUESTS, RUNS, SEEN, SEEN_SET,
     SeenRow, SeenTest, TESTS, TestRow, WINDOWS, WINDOWS_SET, WindowsRow,
 };
-use super::rows::{CommitRows, JOURNAL, STATE_SET, STATES, SettingsRow};
+use super::rows::{CommitRows, JOURNAL, PRESENCES, STATE_SET, STATES, SettingsRow};
 use crate::documents::{column, encode};
 use crate::error::DbError;
-use crate::schema::{flaky_repos, flaky_settings_log, result_uploads, test_cases};
+use crate::schema::{flaky_repos, flaky_settings_log, result_uploads, test_cases, test_presences};
 use crate::sql_types::{Sql, each};
 
 /// Writes a commit inside a transaction; [`DbError::Conflict`] when the version is another one.
@@ -64,6 +64,13 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     WINDOWS.update(conn, 2, WINDOWS_SET, &unseen).await?;
     STATES.update(conn, 3, STATE_SET, &rows.states).await?;
     JOURNAL.insert(conn, &rows.journal).await?;
+    PRESENCES.insert(conn, &rows.presences).await?;
+    for piece in bulk::pieces(&rows.forgotten_presences) {
+        let forgotten = test_presences::table
+            .filter(test_presences::repo_id.eq(Sql(repo)))
+            .filter(test_presences::test_id.eq_any(each(piece)));
+        diesel::delete(forgotten).execute(conn).await?;
+    }
     if let Some(row) = &rows.audit {
         row.insert(conn).await?;
     }
@@ -165,6 +172,7 @@ async fn see(conn: &mut Conn, repo: RepoId, tests: Vec<SeenTest>) -> Result<(), 
         repo_id: row.repo_id,
         id: row.id,
         owners: names_owners.then_some(row.owners),
+        stable_since: row.stable_since,
         last_seen_at: row.last_seen_at,
         last_failure_at: row.last_failure_at,
         windows: row.windows,

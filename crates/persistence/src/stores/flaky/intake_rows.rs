@@ -17,12 +17,14 @@ bulk_rows! {
     /// A test that is seen for the first time.
     TESTS = TestRow in "test_cases" {
         repo_id: RepoId, id: TestId, org_id: OrgId, status: &'static str, quarantine: &'static str,
-        noted: bool, watched: bool, owners: Json, first_seen_at: Timestamp, last_seen_at: Timestamp,
-        last_failure_at: Option<Timestamp>, windows: Option<Json>, document: Json,
+        noted: bool, watched: bool, owners: Json, first_seen_at: Timestamp,
+        stable_since: Option<Timestamp>, last_seen_at: Timestamp,
+        last_failure_at: Option<Timestamp>, windows: Option<Json>, document: Json, retired: bool,
     } "";
     /// A test that is seen again.
     SEEN = SeenRow in "test_cases" {
-        repo_id: RepoId, id: TestId, owners: Option<Json>, last_seen_at: Timestamp,
+        repo_id: RepoId, id: TestId, owners: Option<Json>, stable_since: Option<Timestamp>,
+        last_seen_at: Timestamp,
         last_failure_at: Option<Timestamp>, windows: Option<Json>,
     } "";
     /// The windows of a test that is not seen.
@@ -103,6 +105,9 @@ bulk_rows! {
 pub(super) const WINDOWS_SET: &str = "windows = new.windows";
 
 pub(super) const SEEN_SET: &str = "windows = COALESCE(new.windows, test_cases.windows), owners = COALESCE(new.owners, test_cases.owners), \
+    stable_since = CASE WHEN new.stable_since IS NULL THEN test_cases.stable_since \
+        WHEN test_cases.stable_since <= new.stable_since THEN test_cases.stable_since \
+        ELSE new.stable_since END, \
     last_seen_at = CASE WHEN test_cases.last_seen_at >= new.last_seen_at \
         THEN test_cases.last_seen_at ELSE new.last_seen_at END, \
     last_failure_at = CASE WHEN new.last_failure_at IS NULL THEN test_cases.last_failure_at \
@@ -113,6 +118,7 @@ pub(super) const SEEN_SET: &str = "windows = COALESCE(new.windows, test_cases.wi
 pub(super) struct IntakeRows {
     repo: RepoRef,
     at: Timestamp,
+    stable_at: Option<Timestamp>,
     pub(super) received_at: Timestamp,
     pub(super) day: Timestamp,
 }
@@ -152,7 +158,7 @@ impl IntakeRows {
     pub(super) fn of(repo: RepoRef, intake: &Intake, at: Timestamp) -> Self {
         let received_at = intake.upload.received_at;
         let day = received_at.floor(Span::hours(24));
-        Self { repo, at, received_at, day }
+        Self { repo, at, stable_at: intake.upload.stable_at(), received_at, day }
     }
 
     /// The repository, a test and the organization, as columns.
@@ -180,10 +186,12 @@ impl IntakeRows {
                 watched: false,
                 owners: encode(&Owners { owners: reported.owners.clone() })?,
                 first_seen_at: self.received_at,
+                stable_since: self.stable_at,
                 last_seen_at: self.received_at,
                 last_failure_at: reported.last_failure_at,
                 windows: windows.get(&id).map(encode).transpose()?,
                 document: encode(&test)?,
+                retired: false,
             };
             Ok(SeenTest { row, names_owners: !reported.owners.is_empty() })
         };

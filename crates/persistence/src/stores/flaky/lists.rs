@@ -143,7 +143,7 @@ pub(super) async fn count(conn: &mut Conn, repo: RepoRef, list: TestList) -> Res
             let hours = failing_hours!(repo, from, until).group_by(test_hours::test_id);
             hours.select(groups()).first(conn).await.optional()?
         }
-        TestList::Unhealthy(_) | TestList::Quarantined { .. } => {
+        TestList::Unhealthy(_) | TestList::Quarantined { .. } | TestList::Retired => {
             Some(filtered(cases!(repo), list).select(count_star()).first(conn).await?)
         }
     };
@@ -164,7 +164,7 @@ pub(super) async fn ids(
             let hours = failing_hours!(repo, from, until).select(test_hours::test_id).distinct();
             hours.order(test_hours::test_id).load(conn).await?
         }
-        TestList::Unhealthy(_) | TestList::Quarantined { .. } => {
+        TestList::Unhealthy(_) | TestList::Quarantined { .. } | TestList::Retired => {
             let cases = filtered(cases!(repo), list).select(test_cases::id);
             cases.order(test_cases::id).load(conn).await?
         }
@@ -183,6 +183,7 @@ fn filtered(query: Cases<'static>, list: TestList) -> Cases<'static> {
         TestList::Quarantined { settings, .. } if !settings.enabled => {
             query.filter(test_cases::noted.and(diesel::dsl::not(test_cases::noted)))
         }
+        TestList::Retired => query.filter(test_cases::retired),
         TestList::Quarantined { settings, at } => only_quarantined!(query, settings, at),
     }
 }

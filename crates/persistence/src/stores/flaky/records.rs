@@ -17,6 +17,7 @@ pub(super) type RecordRow = (
     Kept<Owners>,
     Option<String>,
     Timestamp,
+    Option<Timestamp>,
     Timestamp,
     Option<Timestamp>,
     Option<Kept<Windows>>,
@@ -27,6 +28,7 @@ pub(super) const RECORD: (
     test_cases::owners,
     test_cases::ticket,
     test_cases::first_seen_at,
+    test_cases::stable_since,
     test_cases::last_seen_at,
     test_cases::last_failure_at,
     test_cases::windows,
@@ -35,6 +37,7 @@ pub(super) const RECORD: (
     test_cases::owners,
     test_cases::ticket,
     test_cases::first_seen_at,
+    test_cases::stable_since,
     test_cases::last_seen_at,
     test_cases::last_failure_at,
     test_cases::windows,
@@ -42,11 +45,28 @@ pub(super) const RECORD: (
 );
 
 pub(super) fn record(row: RecordRow) -> TestRecord {
-    let (Kept(owners), ticket, first_seen_at, last_seen_at, last_failure_at, windows, Kept(test)) =
-        row;
-    let owners = owners.owners;
-    let windows = windows.map(|Kept(windows)| windows).unwrap_or_default();
-    TestRecord { test, owners, ticket, first_seen_at, last_seen_at, last_failure_at, windows }
+    let (
+        Kept(owners),
+        ticket,
+        first_seen_at,
+        stable_since,
+        last_seen_at,
+        last_failure_at,
+        rest,
+        test,
+    ) = row;
+    let (Kept(test), owners) = (test, owners.owners);
+    let windows = rest.map(|Kept(windows)| windows).unwrap_or_default();
+    TestRecord {
+        test,
+        owners,
+        ticket,
+        first_seen_at,
+        stable_since,
+        last_seen_at,
+        last_failure_at,
+        windows,
+    }
 }
 
 /// The tests with those ids, by id.

@@ -23,8 +23,14 @@ bulk_rows! {
     STATES = StateRow in "test_cases" {
         repo_id: RepoId, id: TestId, org_id: OrgId, status: &'static str,
         quarantine: &'static str, quarantine_until: Option<Timestamp>, noted: bool, watched: bool,
-        due_at: Option<Timestamp>, document: Json,
+        due_at: Option<Timestamp>, document: Json, retired: bool,
+        ticket: Option<String>,
     } "";
+    /// Where stable branches report a test.
+    PRESENCES = PresenceRow in "test_presences" {
+        repo_id: RepoId, test_id: TestId, org_id: OrgId, place: String, document: Json,
+    } "ON CONFLICT (repo_id, test_id) DO UPDATE SET \
+        place = excluded.place, document = excluded.document";
     /// A record of a test's journal.
     JOURNAL = JournalRow in "test_journal" {
         repo_id: RepoId, test_id: TestId, number: i64, org_id: OrgId, at: Timestamp,
@@ -34,12 +40,14 @@ bulk_rows! {
 
 pub(super) const STATE_SET: &str = "status = new.status, quarantine = new.quarantine, \
     quarantine_until = new.quarantine_until, noted = new.noted, watched = new.watched, \
-    due_at = new.due_at, document = new.document";
+    due_at = new.due_at, document = new.document, retired = new.retired, \
+    ticket = COALESCE(new.ticket, test_cases.ticket)";
 
 /// Whether a test may be in the list of quarantined ones, whatever the settings are.
 pub(super) fn is_noted(test: &TestCase) -> bool {
-    test.standing.value != TestStatus::Healthy
-        || test.quarantining().setting == QuarantineOverride::Always
+    test.retired.is_none()
+        && (test.standing.value != TestStatus::Healthy
+            || test.quarantining().setting == QuarantineOverride::Always)
 }
 
 /// Whether a monitor is active for a test.
@@ -62,6 +70,8 @@ impl StateRow {
             watched: is_watched(test),
             due_at: step.due_at,
             document: encode(test)?,
+            retired: test.retired.is_some(),
+            ticket: step.ticket.clone(),
         })
     }
 }
@@ -81,6 +91,8 @@ pub(super) struct CommitRows {
     pub(super) settings: Option<SettingsRow>,
     pub(super) intake: Option<(Arc<Intake>, IntakeRows)>,
     pub(super) windows: BTreeMap<TestId, Windows>,
+    pub(super) presences: Vec<PresenceRow>,
+    pub(super) forgotten_presences: Vec<TestId>,
     pub(super) incidents: IncidentRows,
     pub(super) progress: Option<Progress>,
     pub(super) states: Vec<StateRow>,
@@ -102,6 +114,17 @@ impl CommitRows {
                 })?,
             })
         });
+        let presences = commit.presences.iter().filter_map(|(id, it)| Some((*id, it.as_ref()?)));
+        let presences = presences.map(|(test_id, presence)| {
+            Ok::<_, DbError>(PresenceRow {
+                repo_id: repo.id,
+                test_id,
+                org_id: repo.org,
+                place: presence.place.clone(),
+                document: encode(presence)?,
+            })
+        });
+        let forgotten = commit.presences.iter().filter(|(_, it)| it.is_none());
         let incidents = commit.incidents.map(|changes| IncidentRows::of(repo, changes));
         let mut rows = Self {
             repo,
@@ -110,6 +133,8 @@ impl CommitRows {
             settings: settings.transpose()?,
             intake: commit.intake.map(|it| (it.clone(), IntakeRows::of(repo, it, commit.at))),
             windows: commit.windows.clone(),
+            presences: presences.collect::<Result<_, _>>()?,
+            forgotten_presences: forgotten.map(|(id, _)| *id).collect(),
             incidents: incidents.transpose()?.unwrap_or_default(),
             progress: commit.progress.map(|step| step.progress),
             states: Vec::with_capacity(commit.steps.len()),
@@ -123,7 +148,12 @@ impl CommitRows {
         let of_repo = of_incidents.chain(of_import);
         rows.events.extend(of_repo.map(|told| EventRow::of(repo.org, repo.id, told)));
         for step in commit.steps {
-            rows.states.push(StateRow::of(repo, step)?);
+            // Of several steps of one test the last one stays.
+            let mut state = StateRow::of(repo, step)?;
+            if let Some(at) = rows.states.iter().position(|row| row.id == state.id) {
+                state.ticket = state.ticket.or(rows.states.remove(at).ticket);
+            }
+            rows.states.push(state);
             rows.journal.push(JournalRow {
                 repo_id: repo.id,
                 test_id: step.test.id,

@@ -7,8 +7,8 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::flaky::{
-    CodeSummary, Imported, Incident, IncidentId, IngestOutcome, Progress, RunRecord, SameCode,
-    Settings, Summary, TestId, UploadId,
+    CodeSummary, Imported, Incident, IncidentId, IngestOutcome, Presence, Progress, RunRecord,
+    SameCode, Settings, Summary, TestId, UploadId,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{
@@ -24,7 +24,9 @@ use super::rows::CommitRows;
 use super::{commit, incidents, prune, summaries};
 use crate::documents::{CiRunDocument, Kept, encode, number};
 use crate::error::DbError;
-use crate::schema::{ci_runs, flaky_repos, result_uploads, server_keys, test_aliases, test_cases};
+use crate::schema::{
+    ci_runs, flaky_repos, result_uploads, server_keys, test_aliases, test_cases, test_presences,
+};
 use crate::sql_types::{Sql, each};
 
 /// What was imported since the last summary: uploads, runs, first and last time.
@@ -89,6 +91,27 @@ impl FlakyStore for Store {
             .await
             .map_err(DbError::from)?;
         Ok(rows.into_iter().map(record).collect())
+    }
+
+    async fn presences(
+        &self,
+        repo: RepoRef,
+        places: &[String],
+    ) -> Result<BTreeMap<TestId, Presence>, StoreError> {
+        let mut conn = self.connection().await?;
+        let mut found = BTreeMap::new();
+        for piece in bulk::pieces(places) {
+            let rows: Vec<(TestId, Kept<Presence>)> = test_presences::table
+                .filter(test_presences::repo_id.eq(Sql(repo.id)))
+                .filter(test_presences::org_id.eq(Sql(repo.org)))
+                .filter(test_presences::place.eq_any(piece))
+                .select((test_presences::test_id, test_presences::document))
+                .load(&mut conn)
+                .await
+                .map_err(DbError::from)?;
+            found.extend(rows.into_iter().map(|(test, Kept(presence))| (test, presence)));
+        }
+        Ok(found)
     }
 
     async fn ids_by_alias(

@@ -7,7 +7,7 @@ use signalbox_services::FlakyService;
 use crate::api::Api;
 use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Empty, tests::OverrideRequest};
-use crate::failures::OfTest;
+use crate::failures::OfOverride;
 use crate::problem::Problem;
 
 /// Override the quarantine of a test: always, never, or follow the settings.
@@ -17,7 +17,7 @@ use crate::problem::Problem;
     operation_id = "overrideQuarantine",
     tag = "flaky tests",
     request_body = OverrideRequest,
-    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfTest),
+    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfOverride),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(
