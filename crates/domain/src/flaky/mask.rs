@@ -286,6 +286,7 @@ mod tests {
             ("http:// names nothing", "http:// names nothing"),
             ("the decade was added", "the decade was added"),
             ("at: 07:30", "at: <time>"),
+            ("at 07:30:14. Late", "at <time>. Late"),
             ("2026-11-21T07:30:14+01:00 x", "<time> x"),
             ("://abc", ":<path>"),
             ("abcdXYZ1234", "abcdXYZ<num>"),

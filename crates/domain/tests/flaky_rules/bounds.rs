@@ -1,7 +1,7 @@
 //! Bounds of branch patterns, and the parameters of monitors.
 
 use signalbox_domain::flaky::{
-    BranchPattern, BranchScope, FailureCount, MonitorId, Rule, Template,
+    BranchPattern, BranchScope, FailureCount, FailureRate, MonitorId, MonitorRule, Rule, Template,
 };
 use uuid::Uuid;
 
@@ -36,4 +36,19 @@ fn the_template_for_merge_queues_resolves_after_a_week() {
     let Rule::FailureCount(rule) = monitor.rule else { panic!("{:?}", monitor.rule) };
     assert_eq!((rule.count, rule.window_hours, rule.resolution_timeout_hours), (2, 24, 168));
     assert_eq!(monitor.check(), Ok(()));
+}
+
+#[test]
+fn parameters_that_follow_from_others_follow_unless_they_are_given() {
+    let start = FailureCount::START;
+    let given = FailureCount::start_with(&[("failureCount", 3)]);
+    assert_eq!(given, FailureCount { count: 3, ..FailureCount::start_with(&[]) });
+    let all = [("failureCount", 3), ("windowHours", 48), ("resolutionTimeoutHours", 60)].as_slice();
+    let expected = FailureCount { count: 3, window_hours: 48, resolution_timeout_hours: 60 };
+    assert_eq!((start.with(all), FailureCount::start_with(all)), (expected, expected));
+    assert_eq!(start.with(&[("unheardOf", 3)]), start);
+    let rate = FailureRate::start_with(&[("activationThreshold", 40)]);
+    let other = FailureRate::start_with(&[("activationThreshold", 40), ("resolutionThreshold", 7)]);
+    assert_eq!((rate.activation_percent, other.resolution_percent), (40, 7));
+    assert_ne!(rate.resolution_percent, FailureRate::start_with(&[]).resolution_percent);
 }

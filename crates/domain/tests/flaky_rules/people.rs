@@ -255,3 +255,12 @@ fn automatic_quarantine_requires_quarantine_to_be_enabled() {
     let off = patch(false, AutoQuarantine::Off).applied_to(&on).expect("valid");
     assert_eq!(off.quarantine.auto, AutoQuarantine::Off);
 }
+
+#[test]
+fn a_reason_of_a_user_has_at_most_256_characters() {
+    let flag = |length| {
+        let reason = Some("é".repeat(length));
+        Scenario::by_default().ask(&Command::Flag { reason, by: by() }).is_ok()
+    };
+    assert_eq!([0, 256, 257].map(flag), [true, true, false]);
+}
