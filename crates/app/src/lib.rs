@@ -8,7 +8,6 @@ mod loops;
 mod pages;
 mod probe;
 mod program;
-mod results;
 mod scrape;
 mod serve;
 mod server_facts;

@@ -12,11 +12,11 @@ use signalbox_http::{
 };
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
-use signalbox_reports::Reports;
+use signalbox_reports::{BlockingReader, Reports};
 use signalbox_services::{
-    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, HintService,
-    JobService, QueueService, RefusalReports, StatusReporter, Sweeper, UploadLimits, UploadParts,
-    UploadService, Watch, WebhookService,
+    AuditService, Authenticator, Context, DeferredReports, EffectRunner, EventService,
+    FlakyService, HintService, JobService, QueueService, RefusalReports, StatusReporter, Sweeper,
+    UploadLimits, UploadParts, UploadService, Watch, WebhookService,
 };
 use signalbox_telemetry::LoggingObserver;
 pub(crate) use signalbox_terminal::chain;
@@ -26,7 +26,6 @@ use crate::adapters::{RandomIds, SystemClock, WakeUps};
 use crate::error::AppError;
 use crate::hosts;
 use crate::probe::Probe;
-use crate::results::{BlockingReader, DeferredReports};
 use signalbox_config::Config;
 
 /// All services with their adapters.
@@ -192,7 +191,7 @@ fn uploads(
     let flaky = &config.flaky;
     let parts = UploadParts {
         blobs: crate::uploads::blobs(config)?,
-        reader: Arc::new(BlockingReader(Arc::new(Reports::default()))),
+        reader: Arc::new(BlockingReader::new(Reports::default())),
         sink: results.clone(),
         quarantine: results.clone(),
     };

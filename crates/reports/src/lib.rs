@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::panic, clippy::as_conversions)]
 
+mod blocking;
 mod budget;
 pub mod bundle;
 mod convert;
@@ -11,4 +12,5 @@ pub mod ndjson;
 mod reader;
 mod reruns;
 
+pub use blocking::BlockingReader;
 pub use reader::{Kind, Reports};

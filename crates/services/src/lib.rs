@@ -96,8 +96,9 @@ pub use submit::SubmitOptions;
 pub use sweep::Sweeper;
 pub use tokens::{MAX_TOKEN_DAYS, MAX_TOKEN_NAME, NewToken, TokenError, TokenService};
 pub use uploads::{
-    Announced, ImportRefusal, ImportedLines, Intake, PublicRepository, Reception, RefusedLine,
-    Sender, Taken, UPLOAD_RENEWAL_SECONDS, UploadError, UploadLimits, UploadParts, UploadService,
+    Announced, DeferredReports, ImportRefusal, ImportedLines, Intake, PublicRepository, Reception,
+    RefusedLine, Sender, Taken, UPLOAD_RENEWAL_SECONDS, UploadError, UploadLimits, UploadParts,
+    UploadService,
 };
 pub use watch::{Looked, Unexplained, Watch};
 pub use webhooks::{

@@ -1,6 +1,7 @@
 //! Reports that checks of the plain git host wrote.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 
@@ -25,6 +26,32 @@ impl CheckReports for UploadService {
         left: LeftReports,
     ) -> Result<Option<Excuse>, String> {
         self.take_check(job, check, left).await.map_err(|error| error.to_string())
+    }
+}
+
+/// Passes reports on to a service that is created after the hosts that send them.
+#[derive(Default)]
+pub struct DeferredReports(OnceLock<Weak<UploadService>>);
+
+impl DeferredReports {
+    /// Sets the receiver. Only the first call has an effect.
+    pub fn go_to(&self, uploads: &Arc<UploadService>) {
+        self.0.get_or_init(|| Arc::downgrade(uploads));
+    }
+}
+
+#[async_trait]
+impl CheckReports for DeferredReports {
+    async fn collected(
+        &self,
+        job: &ChecksJob,
+        check: &str,
+        left: LeftReports,
+    ) -> Result<Option<Excuse>, String> {
+        match self.0.get().and_then(Weak::upgrade) {
+            Some(uploads) => uploads.collected(job, check, left).await,
+            None => Err("the server is starting or stopping".into()),
+        }
     }
 }
 

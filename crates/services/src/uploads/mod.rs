@@ -23,6 +23,7 @@ use signalbox_domain::upload::MappingRules;
 use super::flaky::settings_of;
 use super::{Error, FlakyContext};
 
+pub use checks::DeferredReports;
 pub use error::UploadError;
 pub use import::{ImportRefusal, ImportedLines, RefusedLine};
 pub use intake::{Announced, Intake, Reception, Taken};
