@@ -90,6 +90,8 @@ const STATUS_CODES: [(&str, &str); 2] = [
     ("crates/web/src", "crates/web/src/reply.rs"),
 ];
 const MAX_LINES: usize = 500;
+/// The most lines of the app: it only puts the other crates together.
+const MAX_LINES_OF_APP: usize = 2_500;
 
 /// A workspace crate, and the workspace crates that it needs outside its tests.
 type Arrows = (String, BTreeSet<String>);
@@ -177,6 +179,12 @@ fn status_codes_are_in_one_file() {
 #[test]
 fn files_are_short_and_have_a_doc_comment() {
     agreed(sources("crates").iter().flat_map(shapeless));
+}
+
+#[test]
+fn the_app_is_thin() {
+    let lines: usize = sources("crates/app/src").iter().map(|(_, text)| text.lines().count()).sum();
+    assert!(lines < MAX_LINES_OF_APP, "the app has {lines} lines: move what is no wiring");
 }
 
 #[test]
