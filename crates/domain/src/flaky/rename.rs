@@ -18,7 +18,7 @@ const LEAST_MARGIN: usize = 10;
 /// The most characters of a name that are compared.
 const MAX_COMPARED: usize = 200;
 /// The most tests that vanish or appear in one upload; more are a reorganization that no name explains.
-const MAX_TESTS: usize = 200;
+const MAX_TESTS: usize = 100;
 
 /// Pairs of a test that vanished and a test that appeared at the same time, `could_be`, by their
 /// places in the lists. Each test is in at most one pair, and a test that fits several is in none.
