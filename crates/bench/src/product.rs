@@ -16,9 +16,8 @@ use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_services::{
-    Attempt, AuditService, Authenticator, Context, EventService, FlakyService, HintService,
-    QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
-    WebhookService,
+    AuditService, Authenticator, Context, EventService, FlakyService, HintService, QueueService,
+    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryBlobs;
@@ -84,7 +83,7 @@ impl Product {
         let tokens = (stores.account.tokens.clone(), stores.account.orgs.clone());
         let authenticator = Arc::new(Authenticator::new(tokens.0, tokens.1, clock.clone()));
         let caller = authenticator.authenticate(&text, HERE).await.during("a token")?;
-        let Attempt::Accepted(caller) = caller else {
+        let Some(caller) = caller else {
             return Err(Failure::new("a token", "is not recognized"));
         };
         let links = TestLinks { public_url: "http://localhost".to_owned(), ticket_url: None };

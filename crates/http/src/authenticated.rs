@@ -8,7 +8,6 @@ use actix_web::http::header::AUTHORIZATION;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpMessage, HttpRequest};
 use signalbox_domain::token::Caller;
-use signalbox_services::Attempt;
 
 use crate::admission::admit_known;
 use crate::api::Api;
@@ -80,14 +79,8 @@ impl Credentials for Arc<Caller> {
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         };
         let token = header(request, "x-api-token").or_else(bearer).ok_or_else(refused)?;
-        let caller = match api.authenticator.authenticate(token, client_address(request)).await? {
-            Attempt::Accepted(caller) => caller,
-            Attempt::Refused => return Err(refused()),
-            Attempt::Throttled => {
-                let words = "too many invalid tokens came from this address; try again in a minute";
-                return Err(Problem::new(Code::TooManyRefusals, words));
-            }
-        };
+        let from = client_address(request);
+        let caller = api.authenticator.authenticate(token, from).await?.ok_or_else(refused)?;
         tracing::Span::current()
             .record("org.slug", caller.org_slug.as_str())
             .record("token.name", caller.name.as_str());

@@ -15,14 +15,8 @@ use crate::problem::{Code, PROBLEM_JSON, UNAUTHORIZED, problem_type};
 type Responses = BTreeMap<String, RefOr<Response>>;
 
 /// The failures that every operation with a token knows.
-const ALWAYS: [Code; 6] = [
-    Code::Unauthorized,
-    Code::TooManyRefusals,
-    Code::MissingScope,
-    Code::WrongMethod,
-    Code::Internal,
-    Code::Unavailable,
-];
+const ALWAYS: [Code; 5] =
+    [Code::Unauthorized, Code::MissingScope, Code::WrongMethod, Code::Internal, Code::Unavailable];
 
 /// Those of operations with a body.
 const BODY: [Code; 5] =

@@ -10,8 +10,6 @@ use crate::request_id::current_request_id;
 
 /// Seconds after which a caller may try again when something is not available.
 const RETRY_SECONDS: u32 = 5;
-/// The same when something is counted by the minute.
-const MINUTE_SECONDS: u32 = 60;
 /// The authentication challenge.
 const CHALLENGE: &str = "ApiKey header=\"x-api-token\"";
 /// The body of every 401.
@@ -129,8 +127,6 @@ codes! {
     UploadRefused = "upload_refused", 422, "Upload refused", false;
     /// The token, its organization or the server has the maximum number of open streams.
     TooManyStreams = "too_many_streams", 429, "Too many streams", true;
-    /// Too many invalid tokens came from the address of the client in the last minute.
-    TooManyRefusals = "too_many_invalid_tokens", 429, "Too many invalid tokens", true;
     /// There is no public event with this name.
     UnknownEvent = "event_not_found", 404, "Event not found", false;
     /// The page token was not issued for this list. Despite the status, the caller made the mistake.
@@ -294,9 +290,7 @@ impl ResponseError for Problem {
                 .body(UNAUTHORIZED);
         }
         if row.retryable {
-            let seconds =
-                if self.code == Code::TooManyRefusals { MINUTE_SECONDS } else { RETRY_SECONDS };
-            reply.insert_header((RETRY_AFTER, seconds.to_string()));
+            reply.insert_header((RETRY_AFTER, RETRY_SECONDS.to_string()));
         }
         if let Some(allow) = self.allow {
             reply.insert_header((ALLOW, HeaderValue::from_static(allow)));

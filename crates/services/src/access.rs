@@ -44,9 +44,37 @@ impl Authenticator {
     }
 
     /// The caller of a token's text from a client at that address. A malformed, unknown, expired or
-    /// revoked one is refused without a distinction. A client that has sent too many of them in a
-    /// minute is throttled.
+    /// revoked one is refused without a distinction: `None`.
     pub async fn authenticate(
+        &self,
+        text: &str,
+        from: IpAddr,
+    ) -> Result<Option<Arc<Caller>>, StoreError> {
+        let (hash, now) = (TokenText::parse(text).map(|text| text.hash()), self.clock.now());
+        let looked_up = match hash {
+            Some(hash) => self.look_up(hash, now).await?,
+            None => Err(Refused::Malformed),
+        };
+        match (looked_up, hash) {
+            (Ok(caller), Some(hash)) => {
+                self.refusals.accepted(hash, now);
+                Ok(Some(caller))
+            }
+            (Ok(_), None) => Ok(None),
+            (Err(refused), _) => {
+                let count = self.refusals.counts.add(from, now);
+                if let Some(reports) = &self.reports {
+                    reports.refused(refused, from, count, now).await?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// The caller of a token's text that is entered to sign in. A client that has entered too many
+    /// invalid ones in a minute is throttled; requests with a token never are, because a token
+    /// cannot be guessed, and others may have the same address.
+    pub async fn sign_in(
         &self,
         text: &str,
         from: IpAddr,
@@ -54,7 +82,7 @@ impl Authenticator {
         let (hash, now) = (TokenText::parse(text).map(|text| text.hash()), self.clock.now());
         if !self.refusals.allows(from, hash, now) {
             if let Some(reports) = &self.reports {
-                let count = self.refusals.counts.of(from, now);
+                let count = self.refusals.sign_ins.of(from, now);
                 reports.observer.observe(&Observed::TokenRefused {
                     reason: "throttled",
                     from,
@@ -63,24 +91,11 @@ impl Authenticator {
             }
             return Ok(Attempt::Throttled);
         }
-        let looked_up = match hash {
-            Some(hash) => self.look_up(hash, now).await?,
-            None => Err(Refused::Malformed),
-        };
-        match (looked_up, hash) {
-            (Ok(caller), Some(hash)) => {
-                self.refusals.accepted(hash, now);
-                Ok(Attempt::Accepted(caller))
-            }
-            (Ok(_), None) => Ok(Attempt::Refused),
-            (Err(refused), _) => {
-                let count = self.refusals.counts.add(from, now);
-                if let Some(reports) = &self.reports {
-                    reports.refused(refused, from, count, now).await?;
-                }
-                Ok(Attempt::Refused)
-            }
+        let caller = self.authenticate(text, from).await?;
+        if caller.is_none() {
+            self.refusals.sign_ins.add(from, now);
         }
+        Ok(caller.map_or(Attempt::Refused, Attempt::Accepted))
     }
 
     /// Refused tokens of a client at that address in the last minute.

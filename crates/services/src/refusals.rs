@@ -1,4 +1,5 @@
-//! Refused tokens by address: a client that sends many of them is throttled, and no other client.
+//! Refused tokens by address: a client that enters many of them to sign in is throttled, and no other
+//! client.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,7 +9,7 @@ use quick_cache::sync::Cache;
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::TokenHash;
 
-/// Refused tokens of an address in a minute, after which further ones are not looked up.
+/// Refused tokens that an address may enter in a minute to sign in.
 pub const MAX_REFUSALS: u32 = 60;
 /// The most addresses that are counted.
 const ADDRESSES: usize = 10_000;
@@ -35,7 +36,7 @@ pub enum Attempt<T> {
     Accepted(T),
     /// It is malformed, unknown, expired or revoked.
     Refused,
-    /// It was not looked up: its sender has sent too many invalid ones.
+    /// It was not looked up: too many invalid ones were entered from its address.
     Throttled,
 }
 
@@ -77,25 +78,29 @@ impl MinuteCounts {
 /// The refused tokens of each address, and recently accepted tokens.
 #[derive(Debug)]
 pub(super) struct Refusals {
+    /// Of all requests.
     pub(super) counts: MinuteCounts,
+    /// Of those to sign in.
+    pub(super) sign_ins: MinuteCounts,
     accepted: Cache<TokenHash, Timestamp>,
 }
 
 impl Default for Refusals {
     fn default() -> Self {
-        Self { counts: MinuteCounts::default(), accepted: Cache::new(ACCEPTED) }
+        let (counts, sign_ins) = (MinuteCounts::default(), MinuteCounts::default());
+        Self { counts, sign_ins, accepted: Cache::new(ACCEPTED) }
     }
 }
 
 impl Refusals {
-    /// Whether a token from an address is looked up. One that was accepted lately always is: the
-    /// mistakes of others at the same address do not concern it.
+    /// Whether a token that is entered to sign in is looked up. One that was accepted lately always
+    /// is: the mistakes of others at the same address do not concern it.
     pub(super) fn allows(&self, from: IpAddr, token: Option<TokenHash>, now: Timestamp) -> bool {
         let exempt = |token: &TokenHash| {
             let accepted = self.accepted.get(token);
             accepted.is_some_and(|at| now < at.plus(Span::hours(EXEMPT_HOURS)))
         };
-        self.counts.of(from, now) < MAX_REFUSALS || token.as_ref().is_some_and(exempt)
+        self.sign_ins.of(from, now) < MAX_REFUSALS || token.as_ref().is_some_and(exempt)
     }
 
     pub(super) fn accepted(&self, token: TokenHash, now: Timestamp) {
@@ -122,14 +127,14 @@ mod tests {
         refusals.accepted(token, at(0));
         for _ in 0..MAX_REFUSALS {
             assert!(refusals.allows(one, None, at(1)));
-            refusals.counts.add(one, at(1));
+            refusals.sign_ins.add(one, at(1));
         }
         assert!(!refusals.allows(one, None, at(60)));
         assert!(refusals.allows(one, Some(token), at(60)), "an accepted token");
         assert!(refusals.allows(other, None, at(60)), "another address");
         assert!(refusals.allows(one, None, at(61)), "a minute later");
         for _ in 0..MAX_REFUSALS {
-            refusals.counts.add(one, at(4_000));
+            refusals.sign_ins.add(one, at(4_000));
         }
         assert!(!refusals.allows(one, Some(token), at(4_000)), "accepted too long ago");
     }

@@ -32,7 +32,7 @@ impl Sessions {
         from: IpAddr,
     ) -> Result<Attempt<(SessionText, Arc<Caller>)>, StoreError> {
         let text = text.trim();
-        let caller = match self.authenticator.authenticate(text, from).await? {
+        let caller = match self.authenticator.sign_in(text, from).await? {
             Attempt::Accepted(caller) => caller,
             Attempt::Refused => return Ok(Attempt::Refused),
             Attempt::Throttled => return Ok(Attempt::Throttled),

@@ -8,7 +8,6 @@ use actix_web::http::header::{COOKIE, HOST, ORIGIN};
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
 use signalbox_domain::session::{ABSOLUTE_DAYS, SessionText};
 use signalbox_domain::token::{Caller, Scope};
-use signalbox_services::Attempt;
 use uuid::Uuid;
 
 use crate::Pages;
@@ -81,11 +80,8 @@ pub(crate) fn session_of(pages: &Pages, request: &HttpRequest) -> Option<Session
 pub(crate) async fn visitor(pages: &Pages, request: &HttpRequest) -> Result<Visitor, Failure> {
     let token = request.headers().get("x-api-token").and_then(|value| value.to_str().ok());
     if let Some(token) = token {
-        return match pages.authenticator.authenticate(token, (pages.client)(request)).await? {
-            Attempt::Accepted(caller) => Ok(Visitor { caller, session: None }),
-            Attempt::Refused => Err(Failure::SignIn),
-            Attempt::Throttled => Err(Failure::TooMany),
-        };
+        let caller = pages.authenticator.authenticate(token, (pages.client)(request)).await?;
+        return Ok(Visitor { caller: caller.ok_or(Failure::SignIn)?, session: None });
     }
     let Some(session) = session_of(pages, request) else { return Err(Failure::SignIn) };
     let caller = pages.sessions.resume(&session).await?.ok_or(Failure::SignIn)?;

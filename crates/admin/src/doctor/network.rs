@@ -80,7 +80,7 @@ pub(super) fn proxies(config: &Config) -> Finding {
     let name = "trusted_proxies";
     if config.public_url().starts_with("https://") && config.server.trusted_proxies.is_empty() {
         let words = "server.trusted_proxies is not set: all clients behind the proxy share one \
-                     address, and 60 invalid tokens in a minute throttle all of them";
+                     address, and 60 invalid tokens in a minute block sign-in for all of them";
         return Finding::warning(name, words);
     }
     Finding::good(name, "clients have addresses of their own")

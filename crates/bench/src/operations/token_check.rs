@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use data_encoding::HEXLOWER;
 use signalbox_domain::ids::BranchName;
 use signalbox_domain::token::Caller;
-use signalbox_services::Attempt;
 
 use super::Operation;
 use crate::database::{Fresh, On};
@@ -140,8 +139,8 @@ async fn checked(shared: Data<Shared>, request: HttpRequest) -> HttpResponse {
     let text = request.headers().get("x-api-token").and_then(|value| value.to_str().ok());
     let authenticator = &shared.product.api.authenticator;
     match authenticator.authenticate(text.unwrap_or_default(), HERE).await {
-        Ok(Attempt::Accepted(caller)) => reply(read(&shared, &caller).await),
-        Ok(_) => reply(Err(Failure::new("a token", "is not recognized"))),
+        Ok(Some(caller)) => reply(read(&shared, &caller).await),
+        Ok(None) => reply(Err(Failure::new("a token", "is not recognized"))),
         Err(error) => reply(Err(Failure::new("a token", error))),
     }
 }
