@@ -21,7 +21,7 @@ struct Repository {
     incidents: Vec<Incident>,
 }
 
-/// An upload: the tests that failed, and what is known of them.
+/// An upload: the tests that failed, and their past.
 struct Report<'a> {
     failing: &'a [u32],
     /// What the failures have in common.

@@ -402,7 +402,7 @@ fn a_paused_queue_splits_nothing() {
 }
 
 #[test]
-fn a_setting_that_admits_a_build_on_a_failed_run_acts_at_once() {
+fn a_setting_that_admits_a_build_on_a_failed_run_acts_immediately() {
     let mut world = World::new(Settings::new(Mode::Single, 3).expect("valid settings"), bad(&[1]));
     set(&mut world, SettingsPatch { pending_failure_depth: Some(2), ..SettingsPatch::default() });
     submit(&mut world, 1..=2);

@@ -95,7 +95,7 @@ impl Repository {
         runs
     }
 
-    /// The attempts of a test: a failed one is sometimes repeated at once.
+    /// The attempts of a test: a failed one is sometimes repeated immediately.
     fn attempts(
         &mut self,
         test: u32,
