@@ -29,6 +29,29 @@ fn moved(from: &Path, to: &Path) {
     std::fs::rename(from, to).expect("moved");
 }
 
+/// Brings a folder back, with the locks of git in it as old as after a long outage: a git that was
+/// about to write a ref when the folder went away has left its lock.
+fn brought_back(from: &Path, to: &Path) {
+    age_locks(from);
+    moved(from, to);
+}
+
+fn age_locks(folder: &Path) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            age_locks(&path);
+        } else if path.extension().is_some_and(|end| end == "lock") {
+            age(&File::options().write(true).open(&path).expect("a lock"));
+        }
+    }
+}
+
+fn age(lock: &File) {
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    lock.set_modified(old).expect("set");
+}
+
 /// The pull requests in the queue, with their wait reasons. Pull requests that have left are
 /// merged.
 async fn waiting(system: &System, prs: &[u64]) -> Vec<(u64, String, String)> {
@@ -97,14 +120,14 @@ async fn twenty_pull_requests_survive_what_happens_to_the_repository(on: On) {
     until_merged(&system, &prs, 1).await;
     moved(&bare, &system.path("away.git"));
     while_it_lasts(&system, &prs).await;
-    moved(&system.path("away.git"), &bare);
+    brought_back(&system.path("away.git"), &bare);
 
     until_merged(&system, &prs, 5).await;
     moved(&bare.join("objects"), &system.path("objects"));
     std::fs::write(bare.join("objects"), "").expect("written");
     while_it_lasts(&system, &prs).await;
     std::fs::remove_file(bare.join("objects")).expect("removed");
-    moved(&system.path("objects"), &bare.join("objects"));
+    brought_back(&system.path("objects"), &bare.join("objects"));
 
     until_merged(&system, &prs, 9).await;
     // The queue must be idle for a moment, so that the damaged file is the one that it needs next.
@@ -114,7 +137,7 @@ async fn twenty_pull_requests_survive_what_happens_to_the_repository(on: On) {
     let good = std::fs::read(&object).expect("a loose object");
     std::fs::remove_file(&object).expect("removed");
     std::fs::write(&object, "garbage").expect("written");
-    moved(&system.path("away.git"), &bare);
+    brought_back(&system.path("away.git"), &bare);
     while_it_lasts(&system, &prs).await;
     let object = head_object(&system, "bare.git");
     std::fs::remove_file(&object).expect("removed");
@@ -193,8 +216,7 @@ async fn a_lock_that_a_killed_git_has_left_is_removed() {
     let pr = system.pull_request("first", &[("first.txt", "1\n")]);
     system.kill();
     let lock = system.path("bare.git/refs/heads/main.lock");
-    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-    File::create(&lock).expect("made").set_modified(old).expect("set");
+    age(&File::create(&lock).expect("made"));
     let done = system.command(&["doctor"]).output().expect("run");
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert_eq!(done.status.code(), Some(1), "{text}");
@@ -272,7 +294,7 @@ async fn a_lasting_failure_is_reported_everywhere(on: On) {
     };
     system.until("it is logged", logged).await;
 
-    moved(&away, &bare);
+    brought_back(&away, &bare);
     system
         .until_within(Duration::from_mins(2), "it merges", async |system: &System| {
             system.state(pr).await == "MERGED"
