@@ -106,7 +106,10 @@ impl Held {
         let limits: Vec<(Holder, u64)> =
             self.holders.iter().map(|it| (*it, most / it.divisor())).collect();
         pool.take(bytes, &limits).map_err(|_| {
-            Problem::new(Code::Unavailable, "too many bodies are being received; try again later")
+            Problem::new(
+                Code::Unavailable,
+                "the server is receiving too many request bodies; try again later",
+            )
         })?;
         self.bytes += bytes;
         Ok(())

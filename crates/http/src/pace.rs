@@ -50,7 +50,7 @@ struct Paced {
 }
 
 fn too_slow() -> PayloadError {
-    PayloadError::Io(io::Error::new(io::ErrorKind::TimedOut, "the body comes too slowly"))
+    PayloadError::Io(io::Error::new(io::ErrorKind::TimedOut, "the body is arriving too slowly"))
 }
 
 impl Stream for Paced {
@@ -89,7 +89,7 @@ pub(crate) fn cut_off(error: &PayloadError) -> Problem {
         PayloadError::Io(cause) if cause.kind() == io::ErrorKind::TimedOut => Problem::new(
             Code::BodyTooSlow,
             format!(
-                "the body comes too slowly: expected at least {LEAST_RATE} bytes a second after \
+                "the body is arriving too slowly: expected at least {LEAST_RATE} bytes a second after \
                  {} s, and at most {} minutes",
                 GRACE.as_secs(),
                 LONGEST.as_secs() / 60

@@ -64,7 +64,7 @@ impl Authenticator {
             (Err(refused), _) => {
                 let count = self.refusals.counts.add(from, now);
                 if let Some(reports) = &self.reports {
-                    reports.refused(refused, from, count, now).await?;
+                    reports.refused(refused, from, count, now).await;
                 }
                 Ok(None)
             }

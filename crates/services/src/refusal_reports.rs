@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 use signalbox_domain::audit::{AuditAction, AuditActor, AuditFields};
 use signalbox_domain::ids::TokenId;
-use signalbox_domain::ports::{AuditLog, IdSource, Observed, Observer, StoreError};
+use signalbox_domain::ports::{AuditLog, IdSource, Observed, Observer};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::Token;
 
@@ -45,13 +45,9 @@ impl RefusalReports {
         Self { observer, audit, ids, recorded: Cache::new(TOKENS) }
     }
 
-    pub(super) async fn refused(
-        &self,
-        refused: Refused,
-        from: IpAddr,
-        count: u32,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
+    /// Reports a refused token. The reply does not depend on it: a database that cannot be written,
+    /// and can be read, still refuses the token.
+    pub(super) async fn refused(&self, refused: Refused, from: IpAddr, count: u32, now: Timestamp) {
         let reason = match &refused {
             Refused::Malformed => "malformed",
             Refused::Unknown => "unknown",
@@ -59,11 +55,12 @@ impl RefusalReports {
             Refused::Ended(_) => "expired",
         };
         self.observer.observe(&Observed::TokenRefused { reason, from, count });
-        let Refused::Ended(token) = refused else { return Ok(()) };
+        let Refused::Ended(token) = refused else { return };
         let last = self.recorded.get(&token.id);
         if last.is_some_and(|at| now < at.plus(Span::hours(APART_HOURS))) {
-            return Ok(());
+            return;
         }
+        // Before the record is written: of several requests at the same time one writes it.
         self.recorded.insert(token.id, now);
         let entry = AuditEntryBuilder {
             org: token.org,
@@ -74,6 +71,10 @@ impl RefusalReports {
             reason: Some(format!("{reason} token, used from {from}")),
         };
         let none = AuditFields::new();
-        self.audit.append(&entry.record(&*self.ids, now, &none, &none)).await
+        let appended = self.audit.append(&entry.record(&*self.ids, now, &none, &none)).await;
+        if appended.is_err() {
+            // The log has the refusal; the next one tries again.
+            self.recorded.remove(&token.id);
+        }
     }
 }

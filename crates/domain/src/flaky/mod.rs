@@ -11,6 +11,7 @@ mod branch;
 mod cluster;
 mod command;
 mod decision;
+mod digest;
 mod directory;
 mod event;
 mod excuse;

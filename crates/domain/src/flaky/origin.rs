@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sha2::{Digest, Sha256};
-
 use crate::words::words;
+
+use super::digest::digest_of;
 
 /// The digest of the base of a commit that was tested as it is.
 const ITSELF: u32 = 0;
@@ -119,12 +119,7 @@ impl Origin {
 }
 
 fn digest(parts: &[&str]) -> u32 {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    let [first, second, third, fourth, ..] = <[u8; 32]>::from(hash.finalize());
+    let [first, second, third, fourth, ..] = digest_of(parts.iter().copied());
     u32::from_be_bytes([first, second, third, fourth]).max(ITSELF + 1)
 }
 

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sha2::{Digest, Sha256};
+use data_encoding::HEXLOWER;
 
 use crate::time::{Span, Timestamp};
 
+use super::digest::digest_of;
 use super::{Admission, Intake, RENAMED_AFTER_COMMITS, RENAMED_AFTER_MINUTES};
 use super::{SameCode, TestId, TestKey};
 
@@ -79,13 +80,8 @@ pub fn place(key: &TestKey) -> Option<String> {
 
 /// 64 bits of the parts, in hexadecimal.
 fn digest(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    let bits = hash.finalize().into_iter().take(8);
-    format!("{:016x}", bits.fold(0_u64, |bits, byte| bits << 8 | u64::from(byte)))
+    let digest = digest_of(parts.iter().copied());
+    HEXLOWER.encode(digest.get(..8).unwrap_or_default())
 }
 
 /// What stable branches show of whether a test exists. It is kept only of tests whose absence would

@@ -126,24 +126,13 @@ mod tests {
     use super::*;
     use crate::testing::{Rules, World};
 
-    /// Absorbs a waiting fact, or runs the next effect.
-    fn step(world: &mut World) {
-        if world.facts.is_empty() {
-            let next = world.outbox.remove(0);
-            world.run(&next.effect);
-        } else {
-            let fact = world.facts.remove(0);
-            world.take_in(&fact);
-        }
-    }
-
     /// A queue whose first pull request has a candidate that is not built yet.
     fn building() -> World {
         let settings = Settings::new(Mode::Single, 2).expect("valid settings");
         let mut world = World::new(settings, Rules::default());
         world.submit(1, None).expect("accepted");
         while !world.facts.is_empty() || !world.queue.runs().any(|_| true) {
-            step(&mut world);
+            world.step();
         }
         world
     }
@@ -171,7 +160,7 @@ mod tests {
         let run = world.queue.runs().next().expect("a run").id;
         assert_eq!(awaited(&world.queue), [Awaited::Candidate(run)]);
         while !world.outbox.iter().any(|it| matches!(it.effect, Effect::Land(_))) {
-            step(&mut world);
+            world.step();
         }
         assert_eq!(awaited(&world.queue), [Awaited::Landing(run)]);
     }

@@ -8,17 +8,13 @@ use signalbox_domain::queue::{
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
-use crate::{bad, decisions, exit, is_checks, run_until, states, update, waits};
+use crate::{
+    bad, build_all, decisions, exit, in_batches, is_checks, run_until, states, update, waits,
+};
 
 fn batching(size: u32, rules: Rules) -> World {
     let mut world = World::new(Settings::new(Mode::Single, 4).expect("valid settings"), rules);
-    let patch = SettingsPatch {
-        batch: Some(true),
-        batching_min_size: Some(size),
-        batching_max_wait_time_minutes: Some(5),
-        ..SettingsPatch::default()
-    };
-    update(&mut world, patch, None);
+    update(&mut world, in_batches(size), None);
     world
 }
 
@@ -303,7 +299,7 @@ fn runs_of_bisections_take_slots_of_the_queue_without_slots_of_their_own() {
     set(&mut world, shared);
     submit(&mut world, 1..=12);
     let mut both = false;
-    while !world.outbox.is_empty() || !world.facts.is_empty() {
+    loop {
         let (main, bisection) = world.queue.slots_used();
         assert!(main + bisection <= 2, "{main} and {bisection} of 2 slots");
         both |= main == 1 && bisection == 1;
@@ -313,12 +309,8 @@ fn runs_of_bisections_take_slots_of_the_queue_without_slots_of_their_own() {
                 matches!(entry.waits, Some(WaitReason::SlotsFull { used: 2, limit: 2, .. }));
             assert_eq!(full, of_all, "{:?}", entry.waits);
         }
-        if world.facts.is_empty() {
-            let next = world.outbox.remove(0);
-            world.run(&next.effect);
-        } else {
-            let fact = world.facts.remove(0);
-            world.take_in(&fact);
+        if !world.step() {
+            break;
         }
     }
     assert!(both, "a run of each kind at the same time");
@@ -340,16 +332,7 @@ fn split_batch(mode: OptimizationMode) -> World {
     world.outbox.clear();
     world.wait(Span::minutes(300));
     world.take_in(&Fact::TimePassed);
-    while world.facts.len() + world.outbox.iter().filter(|it| !is_checks(&it.effect)).count() > 0 {
-        if world.facts.is_empty() {
-            let at = world.outbox.iter().position(|it| !is_checks(&it.effect)).expect("an effect");
-            let effect = world.outbox.remove(at);
-            world.run(&effect.effect);
-        } else {
-            let fact = world.facts.remove(0);
-            world.take_in(&fact);
-        }
-    }
+    build_all(&mut world);
     world
 }
 
@@ -362,10 +345,7 @@ fn a_passing_half_proves_the_half_ahead_only_when_optimization_is_on() {
         let at = world.outbox.iter().position(|it| of_it(&it.effect)).expect("both are tested");
         let checks = world.outbox.remove(at);
         world.run(&checks.effect);
-        while !world.facts.is_empty() {
-            let fact = world.facts.remove(0);
-            world.take_in(&fact);
-        }
+        world.absorb_all();
         states(&world)
     };
     let off = second_half(OptimizationMode::Off);

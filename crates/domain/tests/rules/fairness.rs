@@ -12,7 +12,7 @@ use signalbox_domain::queue::{
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
-use crate::{exit, is_checks, run_until, states, update, waits};
+use crate::{build_all, exit, in_batches, run_until, states, update, waits};
 
 fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
     for pr in prs {
@@ -24,28 +24,13 @@ fn targets(of: &[(u32, &[u32])]) -> BTreeMap<u32, BTreeSet<u32>> {
     of.iter().map(|(pr, names)| (*pr, names.iter().copied().collect())).collect()
 }
 
-/// Builds every candidate and leaves the checks in the outbox.
-fn build_all(world: &mut World) {
-    while let Some(at) = world.outbox.iter().position(|it| !is_checks(&it.effect)) {
-        let effect = world.outbox.remove(at);
-        world.run(&effect.effect);
-        while !world.facts.is_empty() {
-            let fact = world.facts.remove(0);
-            world.take_in(&fact);
-        }
-    }
-}
-
 /// Runs the waiting checks of this pull request's run.
 fn check(world: &mut World, pr: u32) {
     let of_it = |effect: &Effect| matches!(effect, Effect::RunChecks(checks) if checks.prs.contains(&PrNumber(pr)));
     let at = world.outbox.iter().position(|it| of_it(&it.effect)).expect("checks that wait");
     let effect = world.outbox.remove(at);
     world.run(&effect.effect);
-    while !world.facts.is_empty() {
-        let fact = world.facts.remove(0);
-        world.take_in(&fact);
-    }
+    world.absorb_all();
 }
 
 fn optimistic() -> SettingsPatch {
@@ -92,13 +77,7 @@ fn batches(mode: Mode, slots: u32, size: u32, skip: bool, rules: Rules) -> World
     } else {
         OptimizationMode::Off
     });
-    let patch = SettingsPatch {
-        batch: Some(true),
-        batching_min_size: Some(size),
-        batching_max_wait_time_minutes: Some(5),
-        optimization_mode,
-        ..SettingsPatch::default()
-    };
+    let patch = SettingsPatch { optimization_mode, ..in_batches(size) };
     update(&mut world, patch, None);
     world
 }
@@ -322,14 +301,7 @@ fn optimistic_merging_switched_on_while_a_batch_is_split_leaves_no_entry_waiting
     world.take_in(&Fact::TimePassed);
     world.reconcile();
     let mut reasons = Vec::new();
-    while !(world.facts.is_empty() && world.outbox.is_empty()) {
-        if world.facts.is_empty() {
-            let next = world.outbox.remove(0);
-            world.run(&next.effect);
-        } else {
-            let fact = world.facts.remove(0);
-            world.take_in(&fact);
-        }
+    while world.step() {
         reasons.extend(view_entry(&world.queue, PrNumber(1)).and_then(|it| it.waits));
     }
     // #6 has passed on top of #1 to #4 while #4 is tested again with #5.

@@ -2,12 +2,24 @@
 
 use signalbox_domain::ids::{PrNumber, Sha, TreeId};
 use signalbox_domain::queue::{
-    Effect, Entry, Fact, PullRequestState, SettingsPatch, Submission, absorb,
+    Candidate, Effect, Entry, Fact, PullRequestState, SettingsPatch, Submission, absorb,
 };
 use signalbox_domain::testing::{Rules, World};
 
 use crate::reasons::{emitted, is_build, is_land, set, submitted};
 use crate::{is_checks, run_until, world};
+
+/// Builds the next candidate, and changes what the host reports of it: the candidate, and the pull
+/// requests that add nothing.
+fn build_next(world: &mut World, change: impl FnOnce(&mut Candidate, &mut Vec<PrNumber>)) {
+    run_until(world, is_build);
+    let effect = world.outbox.remove(0).effect;
+    world.run(&effect);
+    match world.facts.last_mut() {
+        Some(Fact::CandidateBuilt { candidate, empty, .. }) => change(candidate, empty),
+        other => panic!("{other:?}"),
+    }
+}
 
 /// A batch of two, one of which adds no changes.
 fn batch_with_empty(pr: u32) -> World {
@@ -19,13 +31,7 @@ fn batch_with_empty(pr: u32) -> World {
     for pr in 1..=2 {
         world.submit(pr, None).expect("submitted");
     }
-    run_until(&mut world, is_build);
-    let effect = world.outbox.remove(0).effect;
-    world.run(&effect);
-    let Some(Fact::CandidateBuilt { empty, .. }) = world.facts.last_mut() else {
-        panic!("{:?}", world.facts)
-    };
-    *empty = vec![PrNumber(pr)];
+    build_next(&mut world, |_, empty| *empty = vec![PrNumber(pr)]);
     world.settle();
     world
 }
@@ -50,13 +56,7 @@ fn a_pull_request_that_adds_nothing_to_its_group_lands_with_it() {
 #[test]
 fn a_pull_request_that_adds_nothing_is_not_tested() {
     let mut world = submitted(1, Rules::default(), 1);
-    run_until(&mut world, is_build);
-    let effect = world.outbox.remove(0).effect;
-    world.run(&effect);
-    let Some(Fact::CandidateBuilt { empty, .. }) = world.facts.last_mut() else {
-        panic!("{:?}", world.facts)
-    };
-    *empty = vec![PrNumber(1)];
+    build_next(&mut world, |_, empty| *empty = vec![PrNumber(1)]);
     world.settle();
     assert_eq!(emitted(&world, 1).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
     assert_eq!(world.landed, []);
@@ -67,14 +67,10 @@ fn a_pull_request_that_adds_nothing_to_those_ahead_lands_with_them() {
     let mut world = submitted(2, Rules::default(), 2);
     run_until(&mut world, is_checks);
     let checks = world.outbox.remove(0);
-    run_until(&mut world, is_build);
-    let effect = world.outbox.remove(0).effect;
-    world.run(&effect);
     let tree = world.queue.runs().find_map(|run| Some(run.candidate.as_ref()?.tree.clone()));
-    let Some(Fact::CandidateBuilt { candidate, .. }) = world.facts.last_mut() else {
-        panic!("{:?}", world.facts)
-    };
-    candidate.tree = tree.expect("the first has a candidate");
+    build_next(&mut world, |candidate, _| {
+        candidate.tree = tree.expect("the first has a candidate");
+    });
     let built = world.facts.remove(0);
     world.take_in(&built);
     let second = world.queue.entry_of(PrNumber(2)).and_then(|entry| entry.state.run());

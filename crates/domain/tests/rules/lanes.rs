@@ -9,7 +9,7 @@ use signalbox_domain::queue::{
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
-use crate::{is_checks, run_until, states, update, waits};
+use crate::{in_batches, is_checks, run_until, states, update, waits};
 
 const FRONTEND: u32 = 1;
 const BACKEND: u32 = 2;
@@ -323,10 +323,7 @@ fn a_change_in_one_lane_leaves_the_bisection_of_another_alone() {
     let before: Vec<u32> = parts(&world).into_iter().filter(|pr| *pr > 4).collect();
     let waiting = parts(&world).into_iter().find(|pr| *pr <= 4).expect("a waiting part");
     world.push(waiting);
-    while !world.facts.is_empty() {
-        let fact = world.facts.remove(0);
-        world.take_in(&fact);
-    }
+    world.absorb_all();
     let after = parts(&world);
     assert_eq!(after.iter().copied().filter(|pr| *pr > 4).collect::<Vec<_>>(), before);
     assert!(!after.iter().any(|pr| *pr <= 4), "the parts of the changed lane are dissolved");
@@ -335,13 +332,7 @@ fn a_change_in_one_lane_leaves_the_bisection_of_another_alone() {
 /// Batches of `size` in lanes.
 fn batches_of(size: u32, targets: &[(u32, &[u32])]) -> World {
     let mut world = lanes(targets, Rules::default());
-    let patch = SettingsPatch {
-        batch: Some(true),
-        batching_min_size: Some(size),
-        batching_max_wait_time_minutes: Some(5),
-        ..SettingsPatch::default()
-    };
-    update(&mut world, patch, None);
+    update(&mut world, in_batches(size), None);
     world
 }
 

@@ -36,6 +36,26 @@ fn update(world: &mut World, settings: SettingsPatch, state: Option<RequestedSta
     world.ask(command).expect("not refused");
 }
 
+/// Builds every candidate and leaves the checks in the outbox.
+fn build_all(world: &mut World) {
+    world.absorb_all();
+    while let Some(at) = world.outbox.iter().position(|it| !is_checks(&it.effect)) {
+        let effect = world.outbox.remove(at);
+        world.run(&effect.effect);
+        world.absorb_all();
+    }
+}
+
+/// Settings of batches of so many, which wait 5 minutes to fill.
+fn in_batches(size: u32) -> SettingsPatch {
+    SettingsPatch {
+        batch: Some(true),
+        batching_min_size: Some(size),
+        batching_max_wait_time_minutes: Some(5),
+        ..SettingsPatch::default()
+    }
+}
+
 fn states(world: &World) -> Vec<(u32, PrState)> {
     world.queue.entries_in_order().map(|it| (it.pr.0, it.state.name())).collect()
 }
@@ -47,15 +67,9 @@ fn waits(world: &World, pr: u32) -> WaitReason {
 /// Runs effects and facts until one of these is next in the outbox.
 fn run_until(world: &mut World, stop: fn(&Effect) -> bool) {
     for _ in 0..1_000 {
-        if !world.facts.is_empty() {
-            let fact = world.facts.remove(0);
-            world.take_in(&fact);
-        } else if world.outbox.first().is_some_and(|it| stop(&it.effect)) {
-            return;
-        } else if !world.outbox.is_empty() {
-            let effect = world.outbox.remove(0);
-            world.run(&effect.effect);
-        } else {
+        let is_next =
+            world.facts.is_empty() && world.outbox.first().is_some_and(|it| stop(&it.effect));
+        if is_next || !world.step() {
             return;
         }
     }
@@ -240,10 +254,7 @@ fn with_a_depth_a_failure_waits_for_successors_under_test() {
     let first = world.outbox.remove(0);
     run_until(&mut world, is_checks);
     world.run(&first.effect);
-    while !world.facts.is_empty() {
-        let fact = world.facts.remove(0);
-        world.take_in(&fact);
-    }
+    world.absorb_all();
     assert_eq!(states(&world)[0], (1, PrState::PendingFailure));
     assert_eq!(waits(&world, 1), WaitReason::SuccessorWindow { depth: 1 });
     world.settle();

@@ -32,8 +32,8 @@ impl From<HookError> for Problem {
 }
 
 /// Passes on the headers and the unmodified bytes, because the signature covers them. The host and
-/// the presence of a signature are checked before anything of the body is read. Git hosts rarely send larger events, and the queue
-/// finds by polling what those were about.
+/// the presence of a signature are checked before any of the body is read. Git hosts rarely send
+/// larger events, and the queue finds by polling what those were about.
 pub(crate) async fn handle(
     api: Data<Api>,
     host: Path<String>,

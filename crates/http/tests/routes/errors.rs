@@ -1,17 +1,20 @@
 //! Errors that are the operator's business: what callers see of them.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use actix_web::test::TestRequest;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use signalbox_conformance::fake_host::{Call, Failure};
+use signalbox_domain::audit::{AuditAction, AuditRecord};
 use signalbox_domain::ids::{OrgId, TokenId};
-use signalbox_domain::ports::{StoreError, TokenStore};
+use signalbox_domain::ports::{AuditFilter, AuditLog, AuditPlace, StoreError, TokenStore};
+use signalbox_domain::testing::{CountingIds, Quiet};
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::token::{Token, TokenHash};
-use signalbox_services::Authenticator;
+use signalbox_domain::token::{Token, TokenHash, TokenText};
+use signalbox_services::{Authenticator, RefusalReports};
 
 use crate::support::Server;
 
@@ -91,6 +94,63 @@ async fn an_unavailable_database_is_never_reported_as_a_bad_token() {
         reply.problem(status, code);
         assert!(!reply.body.contains("10.0.0.7"), "no source text: {}", reply.body);
     }
+}
+
+/// An audit log that cannot be written while `fails`.
+struct Unwritable {
+    log: Arc<dyn AuditLog>,
+    fails: AtomicBool,
+}
+
+#[async_trait]
+impl AuditLog for Unwritable {
+    async fn append(&self, record: &AuditRecord) -> Result<(), StoreError> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("the disk is full".into()));
+        }
+        self.log.append(record).await
+    }
+
+    async fn list(
+        &self,
+        org: Option<OrgId>,
+        filter: &AuditFilter,
+        before: Option<AuditPlace>,
+        limit: u32,
+    ) -> Result<Vec<AuditRecord>, StoreError> {
+        self.log.list(org, filter, before, limit).await
+    }
+
+    async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.log.prune(before, limit).await
+    }
+}
+
+#[actix_web::test]
+async fn a_revoked_token_is_refused_although_the_audit_log_cannot_be_written() {
+    let mut server = Server::new().await;
+    let audit = server.stores.account.audit.clone();
+    let audit = Arc::new(Unwritable { log: audit, fails: AtomicBool::new(true) });
+    let (tokens, orgs) = (server.stores.account.tokens.clone(), server.stores.account.orgs.clone());
+    let authenticator = Authenticator::new(tokens.clone(), orgs, server.clock.clone());
+    let ids = Arc::new(CountingIds::default());
+    let reports = RefusalReports::new(Arc::new(Quiet), audit.clone(), ids);
+    server.api.authenticator = Arc::new(authenticator.reporting(reports));
+    let hash = TokenText::parse(&server.token).expect("a text").hash();
+    let token = tokens.find_by_hash(hash).await.expect("read").expect("a token");
+    tokens.revoke(token.id, server.api.clock.now()).await.expect("revoked");
+    let records = async || {
+        let filter = AuditFilter { action: Some(AuditAction::TokenRefused), ..Default::default() };
+        audit.list(None, &filter, None, 10).await.expect("read").len()
+    };
+    server.post("getQueue", json!({})).await.is_unauthorized();
+    assert_eq!(records().await, 0);
+    // As soon as it can be written, the next refusal is in it, once.
+    audit.fails.store(false, Ordering::SeqCst);
+    for _ in 0..2 {
+        server.post("getQueue", json!({})).await.is_unauthorized();
+    }
+    assert_eq!(records().await, 1);
 }
 
 /// The log.

@@ -15,13 +15,12 @@ use signalbox_domain::time::{Span, Timestamp};
 
 use super::super::Error;
 use super::known::QuarantinedTests;
+use super::presence::MOST_NAMES;
 use super::take_in::by_id;
 use super::{FlakyService, settings_of};
 
 /// How many changes of settings are read to determine whether quarantine was ever on.
 const LOOKED_BACK: u32 = 1_000;
-/// The most names of a test, one after the other, that are followed.
-const MOST_NAMES: u32 = 8;
 
 #[async_trait]
 impl QuarantineLookup for FlakyService {

@@ -14,8 +14,8 @@ use super::FlakyService;
 use super::judge::Judged;
 use super::take_in::by_id;
 
-/// The most names of a test, one after the other, that are followed when an earlier one is back.
-const MOST_NAMES: u32 = 8;
+/// The most names of a test, one after the other, that are followed.
+pub(super) const MOST_NAMES: u32 = 8;
 
 /// What a run of a stable branch shows about which tests exist.
 #[derive(Default)]

@@ -357,16 +357,32 @@ impl World {
         self.at = self.at.plus(span);
     }
 
+    /// Absorbs every waiting fact, in order.
+    pub fn absorb_all(&mut self) {
+        while !self.facts.is_empty() {
+            let fact = self.facts.remove(0);
+            self.take_in(&fact);
+        }
+    }
+
+    /// Absorbs the next fact, or runs the next effect if no fact waits; `false` if nothing is left.
+    pub fn step(&mut self) -> bool {
+        if !self.facts.is_empty() {
+            let fact = self.facts.remove(0);
+            self.take_in(&fact);
+        } else if !self.outbox.is_empty() {
+            let effect = self.outbox.remove(0);
+            self.run(&effect.effect);
+        } else {
+            return false;
+        }
+        true
+    }
+
     /// Runs effects and absorbs facts, in order, until none is left.
     pub fn settle(&mut self) {
         for _ in 0..100_000 {
-            if !self.facts.is_empty() {
-                let fact = self.facts.remove(0);
-                self.take_in(&fact);
-            } else if !self.outbox.is_empty() {
-                let effect = self.outbox.remove(0);
-                self.run(&effect.effect);
-            } else {
+            if !self.step() {
                 return;
             }
         }

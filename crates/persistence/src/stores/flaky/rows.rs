@@ -147,13 +147,13 @@ impl CommitRows {
         let of_import = commit.progress.and_then(|step| step.event.as_ref());
         let of_repo = of_incidents.chain(of_import);
         rows.events.extend(of_repo.map(|told| EventRow::of(repo.org, repo.id, told)));
+        let mut states = BTreeMap::new();
         for step in commit.steps {
             // Of several steps of one test the last one stays.
             let mut state = StateRow::of(repo, step)?;
-            if let Some(at) = rows.states.iter().position(|row| row.id == state.id) {
-                state.ticket = state.ticket.or(rows.states.remove(at).ticket);
-            }
-            rows.states.push(state);
+            let before: Option<StateRow> = states.remove(&step.test.id);
+            state.ticket = state.ticket.or_else(|| before?.ticket);
+            states.insert(step.test.id, state);
             rows.journal.push(JournalRow {
                 repo_id: repo.id,
                 test_id: step.test.id,
@@ -165,6 +165,7 @@ impl CommitRows {
             let told = step.events.iter().map(|told| EventRow::of(repo.org, repo.id, told));
             rows.events.extend(told);
         }
+        rows.states = states.into_values().collect();
         Ok(rows)
     }
 }

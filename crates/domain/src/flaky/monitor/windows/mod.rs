@@ -9,10 +9,10 @@ mod ring;
 use std::collections::{BTreeMap, BTreeSet};
 
 use data_encoding::HEXLOWER;
-use sha2::{Digest, Sha256};
 
 use crate::time::{Span, Timestamp};
 
+use super::super::digest::digest_of;
 use super::super::origin::Comparison;
 use super::super::{BranchClass, BranchScope};
 use super::kinds::{Disagreement, Uncertainty};
@@ -105,20 +105,12 @@ impl<'a> Counting<'a> {
 
 fn rule_digest(monitor: &Monitor, rings: &BTreeMap<Span, Span>) -> String {
     let scope = &monitor.scope;
-    let mut hash = Sha256::new();
-    let mut part = |text: &str| {
-        hash.update(text.len().to_be_bytes());
-        hash.update(text.as_bytes());
-    };
-    scope.patterns.iter().for_each(|pattern| part(&pattern.0));
-    scope.classes.iter().for_each(|class| part(class.as_str()));
-    if monitor.rule.compares() {
-        part("compares");
-    }
-    for span in rings.values() {
-        part(&span.micros().to_string());
-    }
-    let digest = hash.finalize();
+    let patterns = scope.patterns.iter().map(|pattern| pattern.0.as_str());
+    let classes = scope.classes.iter().map(|class| class.as_str());
+    let compares = monitor.rule.compares().then_some("compares");
+    let spans: Vec<String> = rings.values().map(|span| span.micros().to_string()).collect();
+    let spans = spans.iter().map(String::as_str);
+    let digest = digest_of(patterns.chain(classes).chain(compares).chain(spans));
     HEXLOWER.encode(digest.get(..6).unwrap_or_default())
 }
 
