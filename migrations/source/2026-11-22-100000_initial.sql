@@ -289,7 +289,7 @@ CREATE TABLE test_cases (
     quarantine_until Moment,
     noted Bool NOT NULL,
     watched Bool NOT NULL,
-    owners Document NOT NULL,
+    owners Document,
     ticket Text,
     first_seen_at Moment NOT NULL,
     stable_since Moment,
@@ -303,7 +303,8 @@ CREATE TABLE test_cases (
 );
 -- Lists of tests are read by repository and organization, in the order of ids. What lists are counted
 -- by is in their indexes, so that counting reads no row.
-CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id);
+CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id)
+WHERE status <> 'healthy';
 CREATE INDEX test_cases_noted
 ON test_cases (repo_id, org_id, id, noted, status, quarantine, quarantine_until) WHERE noted;
 CREATE INDEX test_cases_retired ON test_cases (repo_id, org_id, id) WHERE retired;
@@ -348,15 +349,35 @@ CREATE TABLE result_uploads (
     repo_id Id NOT NULL REFERENCES repos (id),
     id Id NOT NULL,
     org_id Id NOT NULL,
+    -- The version of the commit that wrote it, by which packed runs name it.
+    number BigInt NOT NULL,
     received_at Moment NOT NULL,
+    code Text NOT NULL,
     upload Document NOT NULL,
     taken_in Document NOT NULL,
-    PRIMARY KEY (repo_id, id)
+    PRIMARY KEY (repo_id, id),
+    UNIQUE (repo_id, number)
 );
+CREATE INDEX result_uploads_of_code ON result_uploads (repo_id, code);
 CREATE INDEX result_uploads_by_age ON result_uploads (received_at);
 
--- On PostgreSQL results are in one partition for each day on which they came; the server makes them
+-- Nearly all runs pass, so a run that did not fail has no row of its own: the runs of a test that came
+-- within six hours are in one row, as a short text. Tables below count only failures.
+--
+-- On PostgreSQL runs are in one partition for each day on which they came; the server makes them
 -- ahead and drops them whole.
+CREATE TABLE packed_runs (
+    repo_id Id NOT NULL,
+    test_id Id NOT NULL,
+    start Moment NOT NULL,
+    org_id Id NOT NULL,
+    runs Text NOT NULL,
+    PRIMARY KEY (repo_id, test_id, start)
+) PARTITION BY RANGE (start); -- only on postgres
+); -- only on sqlite
+CREATE INDEX packed_runs_by_age ON packed_runs (start); -- only on sqlite
+
+-- Runs that failed.
 CREATE TABLE test_runs (
     repo_id Id NOT NULL,
     test_id Id NOT NULL,
@@ -364,12 +385,11 @@ CREATE TABLE test_runs (
     day Moment NOT NULL,
     at Moment NOT NULL,
     attempt BigInt NOT NULL,
-    failed Bool NOT NULL,
     document Document NOT NULL
 ) PARTITION BY RANGE (day); -- only on postgres
 ); -- only on sqlite
 CREATE INDEX test_runs_of_test ON test_runs (repo_id, test_id, at);
-CREATE INDEX test_runs_failed ON test_runs (repo_id, at) WHERE failed;
+CREATE INDEX test_runs_by_time ON test_runs (repo_id, at);
 CREATE INDEX test_runs_by_day ON test_runs (day); -- only on sqlite
 
 CREATE TABLE test_hours (
@@ -377,7 +397,6 @@ CREATE TABLE test_hours (
     test_id Id NOT NULL,
     hour Moment NOT NULL,
     org_id Id NOT NULL,
-    passed BigInt NOT NULL,
     failed BigInt NOT NULL,
     first_failure_at Moment,
     last_failure_at Moment,
@@ -395,7 +414,6 @@ CREATE TABLE test_buckets (
     branch Text NOT NULL,
     org_id Id NOT NULL,
     class Text NOT NULL,
-    passed BigInt NOT NULL,
     failed BigInt NOT NULL,
     last_run_at Moment NOT NULL,
     last_failure_at Moment,

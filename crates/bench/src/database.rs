@@ -3,6 +3,7 @@
 use signalbox_persistence::Database;
 use signalbox_testkit::postgres::Server;
 use tempfile::TempDir;
+use uuid::Uuid;
 
 use crate::failure::{During, Failure};
 use crate::floor_store::FloorStore;
@@ -26,6 +27,14 @@ impl On {
         match self {
             Self::Sqlite => "SQLite",
             Self::Postgres => "PostgreSQL",
+        }
+    }
+
+    /// An id in a statement.
+    pub(crate) fn id(self, id: Uuid) -> String {
+        match self {
+            Self::Sqlite => format!("x'{}'", id.simple()),
+            Self::Postgres => format!("'{id}'::uuid"),
         }
     }
 }

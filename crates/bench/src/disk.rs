@@ -4,9 +4,10 @@ use crate::database::{Fresh, On};
 use crate::failure::Failure;
 
 /// The tables that grow with results.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "test_cases",
     "test_aliases",
+    "packed_runs",
     "test_runs",
     "test_hours",
     "test_buckets",

@@ -38,14 +38,11 @@ pub(crate) enum Mix {
 const TEMPLATES: [&str; 3] = ["template healthy", "template flaky", "template failing"];
 /// The tables with rows of a test, and their columns but for the test's id.
 const COUNTED: [(&str, &str); 4] = [
-    ("test_hours", "repo_id, hour, org_id, passed, failed, first_failure_at, last_failure_at"),
-    (
-        "test_buckets",
-        "repo_id, start, branch, org_id, class, passed, failed, last_run_at, last_failure_at",
-    ),
+    ("test_hours", "repo_id, hour, org_id, failed, first_failure_at, last_failure_at"),
+    ("test_buckets", "repo_id, start, branch, org_id, class, failed, last_run_at, last_failure_at"),
     (
         "test_codes",
-        "repo_id, code, branch, org_id, class, first_success_at, first_failure_at, last_at",
+        "repo_id, code, branch, origin, org_id, class, first_success_at, first_failure_at, last_at",
     ),
     ("test_failures", "repo_id, day, fingerprint, org_id, summary, occurrences, last_at"),
 ];
@@ -82,10 +79,8 @@ pub(crate) async fn seed(
     templates(fresh, product).await?;
     names(fresh, product, tests, mix).await?;
     let each = if mix == Mix::Usual { results / tests.max(1) } else { 0 };
-    numbers(fresh, each).await?;
-    let step = ROWS_AT_ONCE / each.max(1);
-    for from in (0..tests).step_by(step) {
-        copy(fresh, from..from + step, mix).await?;
+    for from in (0..tests).step_by(ROWS_AT_ONCE) {
+        copy(fresh, from..from + ROWS_AT_ONCE, mix, each).await?;
     }
     finish(fresh).await
 }
@@ -93,20 +88,18 @@ pub(crate) async fn seed(
 /// The type of ids.
 const fn id_type(on: On) -> &'static str {
     match on {
-        On::Sqlite => "TEXT",
+        On::Sqlite => "BLOB",
         On::Postgres => "UUID",
     }
 }
 
-/// A document in which texts are replaced, as an expression.
-fn replaced(on: On, document: &str, texts: &[(&str, &str)]) -> String {
+/// A document in which a text is replaced, as an expression.
+fn replaced(on: On, document: &str, (from, to): (&str, &str)) -> String {
     let (text, back) = match on {
         On::Sqlite => ("", ""),
         On::Postgres => ("::text", "::jsonb"),
     };
-    let replace =
-        |inner, (from, to): &(&str, &str)| format!("replace({inner}, {from}{text}, {to}{text})");
-    format!("{}{back}", texts.iter().fold(format!("{document}{text}"), replace))
+    format!("replace({document}{text}, {from}{text}, {to}{text}){back}")
 }
 
 /// Copies of the templates' rows, with the kind and the name of each.
@@ -114,9 +107,9 @@ async fn templates(fresh: &Fresh, product: &Product) -> Result<(), Failure> {
     let mut kinds = String::new();
     for (kind, name) in TEMPLATES.iter().enumerate() {
         let separator = if kind == 0 { "" } else { ", " };
-        let id = key(product, name).id();
+        let id = key(product, name).id().0;
         // Writing to a string does not fail.
-        let _ = write!(kinds, "{separator}({kind}, '{id}', '{name}')");
+        let _ = write!(kinds, "{separator}({kind}, {}, '{name}')", fresh.on.id(id));
     }
     let id = id_type(fresh.on);
     let mut sql = format!(
@@ -124,8 +117,8 @@ async fn templates(fresh: &Fresh, product: &Product) -> Result<(), Failure> {
          name TEXT NOT NULL); INSERT INTO seed_kinds VALUES {kinds}; \
          CREATE TABLE seed_test_cases AS SELECT k.*, t.* FROM seed_kinds k \
          JOIN test_cases t ON t.id = k.template; \
-         CREATE TABLE seed_test_runs AS SELECT k.*, t.* FROM seed_kinds k \
-         JOIN test_runs t ON t.test_id = k.template WHERE k.kind = 0;"
+         CREATE TABLE seed_packed_runs AS SELECT t.* FROM seed_kinds k \
+         JOIN packed_runs t ON t.test_id = k.template WHERE k.kind = 0;"
     );
     for (table, _) in COUNTED {
         let _ = write!(
@@ -139,8 +132,8 @@ async fn templates(fresh: &Fresh, product: &Product) -> Result<(), Failure> {
 
 /// The tests to be made: their place in the order of ids, their kind, id and name.
 async fn names(fresh: &Fresh, product: &Product, tests: usize, mix: Mix) -> Result<(), Failure> {
-    let mut all: Vec<(String, usize)> =
-        (0..tests).map(|number| (key(product, &name(number)).id().to_string(), number)).collect();
+    let mut all: Vec<(uuid::Uuid, usize)> =
+        (0..tests).map(|number| (key(product, &name(number)).id().0, number)).collect();
     all.sort_unstable();
     let table = format!(
         "CREATE TABLE seed_tests (place INTEGER NOT NULL PRIMARY KEY, \
@@ -159,26 +152,25 @@ async fn names(fresh: &Fresh, product: &Product, tests: usize, mix: Mix) -> Resu
             };
             let separator = if at == 0 { "" } else { ", " };
             let place = chunk * NAMES_AT_ONCE + at;
-            let _ = write!(sql, "{separator}({place}, {kind}, '{id}', '{}')", name(*number));
+            let _ = write!(
+                sql,
+                "{separator}({place}, {kind}, {}, '{}')",
+                fresh.on.id(*id),
+                name(*number)
+            );
         }
         fresh.floor.run_sql(&sql).await?;
     }
     Ok(())
 }
 
-/// The numbers of a test's results, the last of which comes first in time.
-async fn numbers(fresh: &Fresh, each: usize) -> Result<(), Failure> {
-    let sql = format!(
-        "CREATE TABLE seed_numbers (number INTEGER NOT NULL PRIMARY KEY); \
-         INSERT INTO seed_numbers WITH RECURSIVE n (number) AS \
-         (SELECT 1 UNION ALL SELECT number + 1 FROM n WHERE number < {each}) \
-         SELECT number FROM n WHERE number <= {each}"
-    );
-    fresh.floor.run_sql(&sql).await
-}
-
-/// Copies the templates' rows for the tests of these places.
-async fn copy(fresh: &Fresh, places: std::ops::Range<usize>, mix: Mix) -> Result<(), Failure> {
+/// Copies the templates' rows for the tests of these places, with so many results of each.
+async fn copy(
+    fresh: &Fresh,
+    places: std::ops::Range<usize>,
+    mix: Mix,
+    each: usize,
+) -> Result<(), Failure> {
     let among = format!("v.place >= {} AND v.place < {}", places.start, places.end);
     let from = |table: &str| {
         format!("FROM seed_tests v CROSS JOIN seed_{table} t WHERE t.kind = v.kind AND {among}")
@@ -190,12 +182,12 @@ async fn copy(fresh: &Fresh, places: std::ops::Range<usize>, mix: Mix) -> Result
     };
     let mut sql = format!(
         "{begin} INSERT INTO test_cases (repo_id, id, org_id, status, quarantine, \
-         quarantine_until, noted, watched, owners, ticket, first_seen_at, last_seen_at, \
-         last_failure_at, due_at, windows, document) \
+         quarantine_until, noted, watched, owners, ticket, first_seen_at, stable_since, \
+         last_seen_at, last_failure_at, due_at, windows, document, retired) \
          SELECT t.repo_id, v.id, t.org_id, t.status, t.quarantine, t.quarantine_until, t.noted, \
-         t.watched, t.owners, t.ticket, t.first_seen_at, t.last_seen_at, t.last_failure_at, \
-         t.due_at, t.windows, {} {} ORDER BY v.place;",
-        replaced(fresh.on, "t.document", &[("t.id", "v.id"), ("t.name", "v.name")]),
+         t.watched, t.owners, t.ticket, t.first_seen_at, t.stable_since, t.last_seen_at, \
+         t.last_failure_at, t.due_at, t.windows, {}, t.retired {} ORDER BY v.place;",
+        replaced(fresh.on, "t.document", ("t.name", "v.name")),
         from("test_cases")
     );
     if mix == Mix::Usual {
@@ -207,17 +199,15 @@ async fn copy(fresh: &Fresh, places: std::ops::Range<usize>, mix: Mix) -> Result
                 from(table)
             );
         }
-        let second = match fresh.on {
-            On::Sqlite => "1000000",
-            On::Postgres => "INTERVAL '1 second'",
+        let runs = match fresh.on {
+            On::Sqlite => format!("replace(hex(zeroblob({each})), '00', t.runs)"),
+            On::Postgres => format!("repeat(t.runs, {each})"),
         };
-        let document = replaced(fresh.on, "t.document", &[("t.template", "v.id")]);
         let _ = write!(
             sql,
-            "INSERT INTO test_runs (repo_id, test_id, org_id, day, at, attempt, failed, document) \
-             SELECT t.repo_id, v.id, t.org_id, t.day, t.at - {second} * n.number, \
-             t.attempt, t.failed, {document} FROM seed_tests v CROSS JOIN seed_test_runs t CROSS JOIN seed_numbers n \
-             WHERE {among} ORDER BY v.place, n.number DESC;"
+            "INSERT INTO packed_runs (repo_id, test_id, start, org_id, runs) \
+             SELECT t.repo_id, v.id, t.start, t.org_id, {runs} \
+             FROM seed_tests v CROSS JOIN seed_packed_runs t WHERE {among} ORDER BY v.place;"
         );
     }
     sql.push_str("COMMIT;");
@@ -227,7 +217,7 @@ async fn copy(fresh: &Fresh, places: std::ops::Range<usize>, mix: Mix) -> Result
 /// Takes away what only the copying needed, and leaves the database as the product keeps it: its
 /// statistics are PostgreSQL's own work, and SQLite has none.
 async fn finish(fresh: &Fresh) -> Result<(), Failure> {
-    let others = ["test_cases", "test_runs", "tests", "kinds", "numbers"];
+    let others = ["test_cases", "packed_runs", "tests", "kinds"];
     let counted = COUNTED.iter().map(|(table, _)| *table);
     for table in others.into_iter().chain(counted) {
         fresh.floor.run_sql(&format!("DROP TABLE seed_{table}")).await?;

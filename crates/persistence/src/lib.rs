@@ -14,6 +14,7 @@ mod documents;
 mod error;
 mod health;
 mod object_blobs;
+mod packed_runs;
 mod postgres;
 mod private_file;
 mod schema;

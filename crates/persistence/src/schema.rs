@@ -110,7 +110,7 @@ tables! {
 
     test_cases (repo_id, id) {
         repo_id -> Id, id -> Id, org_id -> Id, status -> Text, quarantine -> Text,
-        quarantine_until -> Nullable<Moment>, noted -> Bool, watched -> Bool, owners -> Document,
+        quarantine_until -> Nullable<Moment>, noted -> Bool, watched -> Bool, owners -> Nullable<Document>,
         ticket -> Nullable<Text>, first_seen_at -> Moment, stable_since -> Nullable<Moment>,
         last_seen_at -> Moment, last_failure_at -> Nullable<Moment>, due_at -> Nullable<Moment>,
         windows -> Nullable<Document>, document -> Document, retired -> Bool,
@@ -138,24 +138,28 @@ tables! {
     }
 
     result_uploads (repo_id, id) {
-        repo_id -> Id, id -> Id, org_id -> Id, received_at -> Moment, upload -> Document,
-        taken_in -> Document,
+        repo_id -> Id, id -> Id, org_id -> Id, number -> BigInt, received_at -> Moment,
+        code -> Text, upload -> Document, taken_in -> Document,
+    }
+
+    packed_runs (repo_id, test_id, start) {
+        repo_id -> Id, test_id -> Id, start -> Moment, org_id -> Id, runs -> Text,
     }
 
     // The table has no primary key; Diesel requires one here.
     test_runs (repo_id, test_id, at) {
         repo_id -> Id, test_id -> Id, org_id -> Id, day -> Moment, at -> Moment, attempt -> BigInt,
-        failed -> Bool, document -> Document,
+        document -> Document,
     }
 
     test_hours (repo_id, test_id, hour) {
-        repo_id -> Id, test_id -> Id, hour -> Moment, org_id -> Id, passed -> BigInt,
-        failed -> BigInt, first_failure_at -> Nullable<Moment>, last_failure_at -> Nullable<Moment>,
+        repo_id -> Id, test_id -> Id, hour -> Moment, org_id -> Id, failed -> BigInt,
+         first_failure_at -> Nullable<Moment>, last_failure_at -> Nullable<Moment>,
     }
 
     test_buckets (repo_id, test_id, start, branch) {
         repo_id -> Id, test_id -> Id, start -> Moment, branch -> Text, org_id -> Id, class -> Text,
-        passed -> BigInt, failed -> BigInt, last_run_at -> Moment,
+        failed -> BigInt, last_run_at -> Moment,
         last_failure_at -> Nullable<Moment>,
     }
 

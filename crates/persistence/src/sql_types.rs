@@ -3,7 +3,7 @@
 //!
 //! | type | PostgreSQL | SQLite |
 //! |---|---|---|
-//! | [`Id`] | `uuid` | `TEXT`, 36 characters in lower case |
+//! | [`Id`] | `uuid` | `BLOB`, 16 bytes |
 //! | [`Moment`] | `timestamptz` | `INTEGER`, microseconds since 1970 in UTC |
 //! | [`Document`] | `jsonb` | `TEXT`, JSON |
 
@@ -15,7 +15,7 @@ use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgValue};
 use diesel::query_builder::QueryId;
 use diesel::serialize::{self, IsNull, Output, ToSql};
-use diesel::sql_types::{BigInt, SqlOrd, SqlType, Text};
+use diesel::sql_types::{BigInt, Binary, SqlOrd, SqlType, Text};
 use diesel::sqlite::Sqlite;
 use signalbox_domain::flaky::{IncidentId, TestId, UploadId};
 use signalbox_domain::ids::{EntryId, OrgId, QueueId, RepoId, RunId, TokenId};
@@ -28,7 +28,7 @@ use crate::documents::{self, Json, Kept};
 /// A UUID.
 #[derive(Clone, Copy, Debug, Default, QueryId, SqlType)]
 #[diesel(postgres_type(oid = 2950, array_oid = 2951))]
-#[diesel(sqlite_type(name = "Text"))]
+#[diesel(sqlite_type(name = "Binary"))]
 pub struct Id;
 
 /// A point in time with microseconds, the precision of the domain's [`Timestamp`].
@@ -132,14 +132,14 @@ impl FromSql<Id, Pg> for Uuid {
 
 impl ToSql<Id, Sqlite> for Uuid {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
-        out.set_value(self.to_string());
+        out.set_value(self.as_bytes().as_slice());
         Ok(IsNull::No)
     }
 }
 
 impl FromSql<Id, Sqlite> for Uuid {
     fn from_sql(value: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
-        Ok(<String as FromSql<Text, Sqlite>>::from_sql(value)?.parse()?)
+        Ok(Self::from_slice(&<Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?)?)
     }
 }
 

@@ -31,7 +31,7 @@ const fn mapping(
 }
 
 const MAPPINGS: [Mapping; 8] = [
-    mapping("Id", ["UUID", "TEXT"], ["uuid", "TEXT"]),
+    mapping("Id", ["UUID", "BLOB"], ["uuid", "BLOB"]),
     mapping("Moment", ["TIMESTAMPTZ", "INTEGER"], ["timestamp with time zone", "INTEGER"]),
     mapping("Document", ["JSONB", "TEXT"], ["jsonb", "TEXT"]),
     mapping("Text", ["TEXT", "TEXT"], ["text", "TEXT"]),

@@ -290,7 +290,7 @@ CREATE TABLE test_cases (
     quarantine_until TIMESTAMPTZ,
     noted BOOLEAN NOT NULL,
     watched BOOLEAN NOT NULL,
-    owners JSONB NOT NULL,
+    owners JSONB,
     ticket TEXT,
     first_seen_at TIMESTAMPTZ NOT NULL,
     stable_since TIMESTAMPTZ,
@@ -304,7 +304,8 @@ CREATE TABLE test_cases (
 );
 -- Lists of tests are read by repository and organization, in the order of ids. What lists are counted
 -- by is in their indexes, so that counting reads no row.
-CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id);
+CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id)
+WHERE status <> 'healthy';
 CREATE INDEX test_cases_noted
 ON test_cases (repo_id, org_id, id, noted, status, quarantine, quarantine_until) WHERE noted;
 CREATE INDEX test_cases_retired ON test_cases (repo_id, org_id, id) WHERE retired;
@@ -349,15 +350,33 @@ CREATE TABLE result_uploads (
     repo_id UUID NOT NULL REFERENCES repos (id),
     id UUID NOT NULL,
     org_id UUID NOT NULL,
+    -- The version of the commit that wrote it, by which packed runs name it.
+    number BIGINT NOT NULL,
     received_at TIMESTAMPTZ NOT NULL,
+    code TEXT NOT NULL,
     upload JSONB NOT NULL,
     taken_in JSONB NOT NULL,
-    PRIMARY KEY (repo_id, id)
+    PRIMARY KEY (repo_id, id),
+    UNIQUE (repo_id, number)
 );
+CREATE INDEX result_uploads_of_code ON result_uploads (repo_id, code);
 CREATE INDEX result_uploads_by_age ON result_uploads (received_at);
 
--- On PostgreSQL results are in one partition for each day on which they came; the server makes them
+-- Nearly all runs pass, so a run that did not fail has no row of its own: the runs of a test that came
+-- within six hours are in one row, as a short text. Tables below count only failures.
+--
+-- On PostgreSQL runs are in one partition for each day on which they came; the server makes them
 -- ahead and drops them whole.
+CREATE TABLE packed_runs (
+    repo_id UUID NOT NULL,
+    test_id UUID NOT NULL,
+    start TIMESTAMPTZ NOT NULL,
+    org_id UUID NOT NULL,
+    runs TEXT NOT NULL,
+    PRIMARY KEY (repo_id, test_id, start)
+) PARTITION BY RANGE (start);
+
+-- Runs that failed.
 CREATE TABLE test_runs (
     repo_id UUID NOT NULL,
     test_id UUID NOT NULL,
@@ -365,18 +384,16 @@ CREATE TABLE test_runs (
     day TIMESTAMPTZ NOT NULL,
     at TIMESTAMPTZ NOT NULL,
     attempt BIGINT NOT NULL,
-    failed BOOLEAN NOT NULL,
     document JSONB NOT NULL
 ) PARTITION BY RANGE (day);
 CREATE INDEX test_runs_of_test ON test_runs (repo_id, test_id, at);
-CREATE INDEX test_runs_failed ON test_runs (repo_id, at) WHERE failed;
+CREATE INDEX test_runs_by_time ON test_runs (repo_id, at);
 
 CREATE TABLE test_hours (
     repo_id UUID NOT NULL,
     test_id UUID NOT NULL,
     hour TIMESTAMPTZ NOT NULL,
     org_id UUID NOT NULL,
-    passed BIGINT NOT NULL,
     failed BIGINT NOT NULL,
     first_failure_at TIMESTAMPTZ,
     last_failure_at TIMESTAMPTZ,
@@ -394,7 +411,6 @@ CREATE TABLE test_buckets (
     branch TEXT NOT NULL,
     org_id UUID NOT NULL,
     class TEXT NOT NULL,
-    passed BIGINT NOT NULL,
     failed BIGINT NOT NULL,
     last_run_at TIMESTAMPTZ NOT NULL,
     last_failure_at TIMESTAMPTZ,

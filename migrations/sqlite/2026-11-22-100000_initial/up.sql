@@ -3,15 +3,15 @@
 -- Hashes and digests are SHA-256 in hexadecimal.
 
 CREATE TABLE orgs (
-    id TEXT NOT NULL PRIMARY KEY,
+    id BLOB NOT NULL PRIMARY KEY,
     slug TEXT NOT NULL UNIQUE,
     created_at INTEGER NOT NULL
 ) STRICT;
 
 -- `scopes` are words with spaces between them; `compatibility` is a word.
 CREATE TABLE tokens (
-    id TEXT NOT NULL PRIMARY KEY,
-    org_id TEXT NOT NULL REFERENCES orgs (id),
+    id BLOB NOT NULL PRIMARY KEY,
+    org_id BLOB NOT NULL REFERENCES orgs (id),
     name TEXT NOT NULL,
     hash TEXT NOT NULL UNIQUE,
     scopes TEXT NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE tokens (
 -- Sessions of the pages. A session allows what its token allows; only hashes are kept.
 CREATE TABLE sessions (
     hash TEXT NOT NULL PRIMARY KEY,
-    org_id TEXT NOT NULL REFERENCES orgs (id),
+    org_id BLOB NOT NULL REFERENCES orgs (id),
     token_hash TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     seen_at INTEGER NOT NULL
@@ -33,8 +33,8 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_use ON sessions (seen_at);
 
 CREATE TABLE repos (
-    id TEXT NOT NULL PRIMARY KEY,
-    org_id TEXT NOT NULL REFERENCES orgs (id),
+    id BLOB NOT NULL PRIMARY KEY,
+    org_id BLOB NOT NULL REFERENCES orgs (id),
     lookup TEXT NOT NULL,
     host TEXT NOT NULL,
     owner TEXT NOT NULL,
@@ -46,9 +46,9 @@ CREATE TABLE repos (
 
 -- `watched_until`: until when the host of the queue is polled often.
 CREATE TABLE queues (
-    id TEXT NOT NULL PRIMARY KEY,
-    org_id TEXT NOT NULL REFERENCES orgs (id),
-    repo_id TEXT NOT NULL REFERENCES repos (id),
+    id BLOB NOT NULL PRIMARY KEY,
+    org_id BLOB NOT NULL REFERENCES orgs (id),
+    repo_id BLOB NOT NULL REFERENCES repos (id),
     branch TEXT NOT NULL,
     version INTEGER NOT NULL,
     next_deadline INTEGER,
@@ -62,13 +62,13 @@ CREATE INDEX queues_due ON queues (next_deadline) WHERE next_deadline IS NOT NUL
 CREATE INDEX queues_watched ON queues (watched_until);
 
 CREATE TABLE entries (
-    queue_id TEXT NOT NULL REFERENCES queues (id),
-    id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    queue_id BLOB NOT NULL REFERENCES queues (id),
+    id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
     pr_number INTEGER NOT NULL,
     state TEXT NOT NULL,
     live INTEGER NOT NULL,
-    run_id TEXT,
+    run_id BLOB,
     head_branch TEXT,
     submitted_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -81,9 +81,9 @@ CREATE INDEX entries_by_submission ON entries (queue_id, submitted_at, pr_number
 CREATE INDEX entries_of_branch ON entries (queue_id, head_branch) WHERE head_branch IS NOT NULL;
 
 CREATE TABLE runs (
-    queue_id TEXT NOT NULL REFERENCES queues (id),
-    id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    queue_id BLOB NOT NULL REFERENCES queues (id),
+    id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
     running INTEGER NOT NULL,
     bisection INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -93,18 +93,18 @@ CREATE TABLE runs (
 CREATE INDEX runs_running ON runs (queue_id) WHERE running;
 
 CREATE TABLE impacted_targets (
-    queue_id TEXT NOT NULL REFERENCES queues (id),
+    queue_id BLOB NOT NULL REFERENCES queues (id),
     pr_number INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     updated_at INTEGER NOT NULL,
     document TEXT NOT NULL,
     PRIMARY KEY (queue_id, pr_number)
 ) STRICT;
 
 CREATE TABLE journal (
-    queue_id TEXT NOT NULL REFERENCES queues (id),
+    queue_id BLOB NOT NULL REFERENCES queues (id),
     number INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     at INTEGER NOT NULL,
     document TEXT NOT NULL,
     PRIMARY KEY (queue_id, number)
@@ -112,12 +112,12 @@ CREATE TABLE journal (
 CREATE INDEX journal_by_age ON journal (at);
 
 CREATE TABLE entry_moves (
-    queue_id TEXT NOT NULL REFERENCES queues (id),
+    queue_id BLOB NOT NULL REFERENCES queues (id),
     number INTEGER NOT NULL,
     ordinal INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
-    repo_id TEXT NOT NULL,
-    entry_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
+    repo_id BLOB NOT NULL,
+    entry_id BLOB NOT NULL,
     at INTEGER NOT NULL,
     from_state TEXT,
     to_state TEXT NOT NULL,
@@ -133,9 +133,9 @@ CREATE INDEX entry_moves_to ON entry_moves (queue_id, to_state, at);
 -- signature of its bytes, which must not change.
 CREATE TABLE event_log (
     position INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    org_id TEXT NOT NULL,
-    repo_id TEXT REFERENCES repos (id),
+    id BLOB NOT NULL UNIQUE,
+    org_id BLOB NOT NULL,
+    repo_id BLOB REFERENCES repos (id),
     kind TEXT NOT NULL,
     at INTEGER NOT NULL,
     payload TEXT NOT NULL,
@@ -146,14 +146,14 @@ CREATE INDEX event_log_by_age ON event_log (at);
 
 CREATE TABLE outbox (
     position INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    org_id TEXT NOT NULL,
-    queue_id TEXT NOT NULL REFERENCES queues (id),
+    org_id BLOB NOT NULL,
+    queue_id BLOB NOT NULL REFERENCES queues (id),
     number INTEGER NOT NULL,
     lane TEXT NOT NULL,
-    run_id TEXT,
+    run_id BLOB,
     due_at INTEGER NOT NULL,
-    lease TEXT,
-    holder TEXT,
+    lease BLOB,
+    holder BLOB,
     leased_until INTEGER,
     attempts INTEGER NOT NULL,
     failing_since INTEGER,
@@ -171,16 +171,16 @@ CREATE INDEX outbox_failing ON outbox (failing_since, position) WHERE failing_si
 -- What hosts were last shown of pull requests: a fingerprint for each part. Neither a restart nor a
 -- second server shows the same again. A commit makes a row due.
 CREATE TABLE announcements (
-    queue_id TEXT NOT NULL REFERENCES queues (id),
+    queue_id BLOB NOT NULL REFERENCES queues (id),
     pr_number INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
-    status TEXT,
-    comment TEXT,
-    labels TEXT,
-    closed TEXT,
+    org_id BLOB NOT NULL,
+    status BLOB,
+    comment BLOB,
+    labels BLOB,
+    closed BLOB,
     newer_head TEXT,
     shown_at INTEGER NOT NULL,
-    holder TEXT,
+    holder BLOB,
     held_until INTEGER NOT NULL,
     due_at INTEGER,
     PRIMARY KEY (queue_id, pr_number)
@@ -190,9 +190,9 @@ CREATE INDEX announcements_due ON announcements (due_at) WHERE due_at IS NOT NUL
 
 -- Pull requests of hosts that keep none themselves.
 CREATE TABLE pull_requests (
-    repo_id TEXT NOT NULL REFERENCES repos (id),
+    repo_id BLOB NOT NULL REFERENCES repos (id),
     number INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     title TEXT NOT NULL,
     body TEXT NOT NULL,
     author TEXT NOT NULL,
@@ -210,8 +210,8 @@ CREATE TABLE pull_requests (
 CREATE INDEX pull_requests_open ON pull_requests (repo_id, number) WHERE state = 'open';
 
 CREATE TABLE check_outputs (
-    org_id TEXT NOT NULL REFERENCES orgs (id),
-    run_id TEXT NOT NULL,
+    org_id BLOB NOT NULL REFERENCES orgs (id),
+    run_id BLOB NOT NULL,
     name TEXT NOT NULL,
     at INTEGER NOT NULL,
     output TEXT NOT NULL,
@@ -221,9 +221,9 @@ CREATE INDEX check_outputs_by_age ON check_outputs (at);
 
 -- Uploads of test results, the work of reading them, and public ids of repositories.
 CREATE TABLE uploads (
-    id TEXT NOT NULL PRIMARY KEY,
-    org_id TEXT NOT NULL REFERENCES orgs (id),
-    repo_id TEXT NOT NULL REFERENCES repos (id),
+    id BLOB NOT NULL PRIMARY KEY,
+    org_id BLOB NOT NULL REFERENCES orgs (id),
+    repo_id BLOB NOT NULL REFERENCES repos (id),
     state TEXT NOT NULL,
     secret TEXT,
     digest TEXT,
@@ -236,11 +236,11 @@ CREATE UNIQUE INDEX uploads_of_digest ON uploads (repo_id, digest) WHERE digest 
 
 CREATE TABLE upload_jobs (
     position INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    org_id TEXT NOT NULL,
-    upload_id TEXT NOT NULL UNIQUE REFERENCES uploads (id),
+    org_id BLOB NOT NULL,
+    upload_id BLOB NOT NULL UNIQUE REFERENCES uploads (id),
     due_at INTEGER NOT NULL,
-    lease TEXT,
-    holder TEXT,
+    lease BLOB,
+    holder BLOB,
     leased_until INTEGER,
     attempts INTEGER NOT NULL,
     failing_since INTEGER,
@@ -250,16 +250,16 @@ CREATE INDEX upload_jobs_due ON upload_jobs (due_at, position);
 CREATE INDEX upload_jobs_of_holder ON upload_jobs (holder) WHERE holder IS NOT NULL;
 
 CREATE TABLE public_repo_ids (
-    id TEXT NOT NULL PRIMARY KEY,
-    org_id TEXT NOT NULL REFERENCES orgs (id),
-    repo_id TEXT NOT NULL UNIQUE REFERENCES repos (id)
+    id BLOB NOT NULL PRIMARY KEY,
+    org_id BLOB NOT NULL REFERENCES orgs (id),
+    repo_id BLOB NOT NULL UNIQUE REFERENCES repos (id)
 ) STRICT;
 
 -- Flaky tests. What is counted is kept beside the results, so that no list depends on how many
 -- results there are.
 CREATE TABLE flaky_repos (
-    repo_id TEXT NOT NULL PRIMARY KEY REFERENCES repos (id),
-    org_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL PRIMARY KEY REFERENCES repos (id),
+    org_id BLOB NOT NULL,
     version INTEGER NOT NULL,
     marks INTEGER NOT NULL,
     document TEXT,
@@ -273,24 +273,24 @@ CREATE TABLE flaky_repos (
 ) STRICT;
 
 CREATE TABLE flaky_settings_log (
-    repo_id TEXT NOT NULL REFERENCES repos (id),
+    repo_id BLOB NOT NULL REFERENCES repos (id),
     version INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     at INTEGER NOT NULL,
     document TEXT NOT NULL,
     PRIMARY KEY (repo_id, version)
 ) STRICT;
 
 CREATE TABLE test_cases (
-    repo_id TEXT NOT NULL REFERENCES repos (id),
-    id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL REFERENCES repos (id),
+    id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
     status TEXT NOT NULL,
     quarantine TEXT NOT NULL,
     quarantine_until INTEGER,
     noted INTEGER NOT NULL,
     watched INTEGER NOT NULL,
-    owners TEXT NOT NULL,
+    owners TEXT,
     ticket TEXT,
     first_seen_at INTEGER NOT NULL,
     stable_since INTEGER,
@@ -304,7 +304,8 @@ CREATE TABLE test_cases (
 ) STRICT;
 -- Lists of tests are read by repository and organization, in the order of ids. What lists are counted
 -- by is in their indexes, so that counting reads no row.
-CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id);
+CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id)
+WHERE status <> 'healthy';
 CREATE INDEX test_cases_noted
 ON test_cases (repo_id, org_id, id, noted, status, quarantine, quarantine_until) WHERE noted;
 CREATE INDEX test_cases_retired ON test_cases (repo_id, org_id, id) WHERE retired;
@@ -313,10 +314,10 @@ CREATE INDEX test_cases_due ON test_cases (due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX test_cases_by_age ON test_cases (last_seen_at);
 
 CREATE TABLE test_aliases (
-    repo_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
     alias TEXT NOT NULL,
-    test_id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    test_id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
     PRIMARY KEY (repo_id, alias, test_id),
     FOREIGN KEY (repo_id, test_id) REFERENCES test_cases (repo_id, id) ON DELETE CASCADE
 ) STRICT;
@@ -324,9 +325,9 @@ CREATE INDEX test_aliases_of_test ON test_aliases (repo_id, test_id);
 
 -- Where stable branches report the tests whose absence would show. The place is a digest.
 CREATE TABLE test_presences (
-    repo_id TEXT NOT NULL,
-    test_id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
     place TEXT NOT NULL,
     document TEXT NOT NULL,
     PRIMARY KEY (repo_id, test_id),
@@ -335,10 +336,10 @@ CREATE TABLE test_presences (
 CREATE INDEX test_presences_by_place ON test_presences (repo_id, place);
 
 CREATE TABLE test_journal (
-    repo_id TEXT NOT NULL,
-    test_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
     number INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     at INTEGER NOT NULL,
     document TEXT NOT NULL,
     PRIMARY KEY (repo_id, test_id, number),
@@ -346,38 +347,55 @@ CREATE TABLE test_journal (
 ) STRICT;
 
 CREATE TABLE result_uploads (
-    repo_id TEXT NOT NULL REFERENCES repos (id),
-    id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL REFERENCES repos (id),
+    id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
+    -- The version of the commit that wrote it, by which packed runs name it.
+    number INTEGER NOT NULL,
     received_at INTEGER NOT NULL,
+    code TEXT NOT NULL,
     upload TEXT NOT NULL,
     taken_in TEXT NOT NULL,
-    PRIMARY KEY (repo_id, id)
+    PRIMARY KEY (repo_id, id),
+    UNIQUE (repo_id, number)
 ) STRICT;
+CREATE INDEX result_uploads_of_code ON result_uploads (repo_id, code);
 CREATE INDEX result_uploads_by_age ON result_uploads (received_at);
 
--- On PostgreSQL results are in one partition for each day on which they came; the server makes them
+-- Nearly all runs pass, so a run that did not fail has no row of its own: the runs of a test that came
+-- within six hours are in one row, as a short text. Tables below count only failures.
+--
+-- On PostgreSQL runs are in one partition for each day on which they came; the server makes them
 -- ahead and drops them whole.
+CREATE TABLE packed_runs (
+    repo_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
+    start INTEGER NOT NULL,
+    org_id BLOB NOT NULL,
+    runs TEXT NOT NULL,
+    PRIMARY KEY (repo_id, test_id, start)
+) STRICT;
+CREATE INDEX packed_runs_by_age ON packed_runs (start);
+
+-- Runs that failed.
 CREATE TABLE test_runs (
-    repo_id TEXT NOT NULL,
-    test_id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
     day INTEGER NOT NULL,
     at INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
     document TEXT NOT NULL
 ) STRICT;
 CREATE INDEX test_runs_of_test ON test_runs (repo_id, test_id, at);
-CREATE INDEX test_runs_failed ON test_runs (repo_id, at) WHERE failed;
+CREATE INDEX test_runs_by_time ON test_runs (repo_id, at);
 CREATE INDEX test_runs_by_day ON test_runs (day);
 
 CREATE TABLE test_hours (
-    repo_id TEXT NOT NULL,
-    test_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
     hour INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
-    passed INTEGER NOT NULL,
+    org_id BLOB NOT NULL,
     failed INTEGER NOT NULL,
     first_failure_at INTEGER,
     last_failure_at INTEGER,
@@ -389,13 +407,12 @@ WHERE last_failure_at IS NOT NULL;
 CREATE INDEX test_hours_by_age ON test_hours (hour);
 
 CREATE TABLE test_buckets (
-    repo_id TEXT NOT NULL,
-    test_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
     start INTEGER NOT NULL,
     branch TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     class TEXT NOT NULL,
-    passed INTEGER NOT NULL,
     failed INTEGER NOT NULL,
     last_run_at INTEGER NOT NULL,
     last_failure_at INTEGER,
@@ -404,13 +421,13 @@ CREATE TABLE test_buckets (
 CREATE INDEX test_buckets_by_age ON test_buckets (start);
 
 CREATE TABLE test_codes (
-    repo_id TEXT NOT NULL,
-    test_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
     code TEXT NOT NULL,
     branch TEXT NOT NULL,
     -- Digests of the job and the base.
     origin TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     class TEXT NOT NULL,
     first_success_at INTEGER,
     first_failure_at INTEGER,
@@ -420,11 +437,11 @@ CREATE TABLE test_codes (
 CREATE INDEX test_codes_by_age ON test_codes (last_at);
 
 CREATE TABLE test_failures (
-    repo_id TEXT NOT NULL,
-    test_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
     day INTEGER NOT NULL,
     fingerprint TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     summary TEXT NOT NULL,
     occurrences INTEGER NOT NULL,
     last_at INTEGER NOT NULL,
@@ -433,10 +450,10 @@ CREATE TABLE test_failures (
 CREATE INDEX test_failures_by_age ON test_failures (day);
 
 CREATE TABLE test_pull_requests (
-    repo_id TEXT NOT NULL,
-    test_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
     pr_number INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     last_failure_at INTEGER NOT NULL,
     PRIMARY KEY (repo_id, test_id, pr_number)
 ) STRICT;
@@ -444,9 +461,9 @@ CREATE INDEX test_pull_requests_by_age ON test_pull_requests (last_failure_at);
 
 -- Incidents: many tests that failed together. Whether their failures count follows from the state.
 CREATE TABLE test_incidents (
-    repo_id TEXT NOT NULL REFERENCES repos (id),
-    id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL REFERENCES repos (id),
+    id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
     last_at INTEGER NOT NULL,
     document TEXT NOT NULL,
     PRIMARY KEY (repo_id, id)
@@ -455,20 +472,20 @@ CREATE INDEX test_incidents_by_age ON test_incidents (repo_id, last_at, id);
 CREATE INDEX test_incidents_to_prune ON test_incidents (last_at);
 
 CREATE TABLE incident_failures (
-    repo_id TEXT NOT NULL,
-    incident_id TEXT NOT NULL,
-    test_id TEXT NOT NULL,
-    upload_id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
+    repo_id BLOB NOT NULL,
+    incident_id BLOB NOT NULL,
+    test_id BLOB NOT NULL,
+    upload_id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
     PRIMARY KEY (repo_id, incident_id, test_id, upload_id),
     FOREIGN KEY (repo_id, incident_id) REFERENCES test_incidents (repo_id, id) ON DELETE CASCADE
 ) STRICT;
 CREATE INDEX incident_failures_of_test ON incident_failures (repo_id, test_id);
 
 CREATE TABLE ci_runs (
-    id TEXT NOT NULL PRIMARY KEY,
-    org_id TEXT NOT NULL,
-    repo_id TEXT NOT NULL REFERENCES repos (id),
+    id BLOB NOT NULL PRIMARY KEY,
+    org_id BLOB NOT NULL,
+    repo_id BLOB NOT NULL REFERENCES repos (id),
     at INTEGER NOT NULL,
     document TEXT NOT NULL
 ) STRICT;
@@ -477,15 +494,15 @@ CREATE INDEX ci_runs_by_age ON ci_runs (at);
 -- Endpoints of webhooks, the messages on their way to them, and each try. Secrets in documents are
 -- sealed under a key that is not in the database. The payload is that of the event, byte by byte.
 CREATE TABLE webhook_endpoints (
-    id TEXT NOT NULL PRIMARY KEY,
-    org_id TEXT NOT NULL REFERENCES orgs (id),
+    id BLOB NOT NULL PRIMARY KEY,
+    org_id BLOB NOT NULL REFERENCES orgs (id),
     version INTEGER NOT NULL,
     position INTEGER NOT NULL,
     failing_since INTEGER,
     off_reason TEXT,
     off_at INTEGER,
-    lease TEXT,
-    holder TEXT,
+    lease BLOB,
+    holder BLOB,
     leased_until INTEGER,
     turn INTEGER NOT NULL,
     served_at INTEGER NOT NULL,
@@ -496,10 +513,10 @@ CREATE INDEX webhook_endpoints_of_org ON webhook_endpoints (org_id, created_at, 
 CREATE INDEX webhook_endpoints_of_holder ON webhook_endpoints (holder) WHERE holder IS NOT NULL;
 
 CREATE TABLE webhook_messages (
-    endpoint_id TEXT NOT NULL REFERENCES webhook_endpoints (id) ON DELETE CASCADE,
-    id TEXT NOT NULL,
-    org_id TEXT NOT NULL,
-    event_id TEXT NOT NULL,
+    endpoint_id BLOB NOT NULL REFERENCES webhook_endpoints (id) ON DELETE CASCADE,
+    id BLOB NOT NULL,
+    org_id BLOB NOT NULL,
+    event_id BLOB NOT NULL,
     position INTEGER NOT NULL,
     kind TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -518,10 +535,10 @@ CREATE INDEX webhook_messages_log ON webhook_messages (endpoint_id, created_at, 
 CREATE INDEX webhook_messages_by_age ON webhook_messages (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE webhook_attempts (
-    endpoint_id TEXT NOT NULL,
-    message_id TEXT NOT NULL,
+    endpoint_id BLOB NOT NULL,
+    message_id BLOB NOT NULL,
     number INTEGER NOT NULL,
-    org_id TEXT NOT NULL,
+    org_id BLOB NOT NULL,
     document TEXT NOT NULL,
     PRIMARY KEY (endpoint_id, message_id, number),
     FOREIGN KEY (endpoint_id, message_id) REFERENCES webhook_messages (endpoint_id, id)
@@ -530,7 +547,7 @@ CREATE TABLE webhook_attempts (
 
 -- Events that git hosts have delivered, by the host's own id: a repeated delivery does nothing.
 CREATE TABLE heard_events (
-    org_id TEXT NOT NULL REFERENCES orgs (id),
+    org_id BLOB NOT NULL REFERENCES orgs (id),
     host TEXT NOT NULL,
     event_id TEXT NOT NULL,
     at INTEGER NOT NULL,
@@ -540,11 +557,11 @@ CREATE INDEX heard_events_by_age ON heard_events (at);
 
 -- The audit log.
 CREATE TABLE audit (
-    id TEXT NOT NULL PRIMARY KEY,
-    org_id TEXT NOT NULL REFERENCES orgs (id),
+    id BLOB NOT NULL PRIMARY KEY,
+    org_id BLOB NOT NULL REFERENCES orgs (id),
     at INTEGER NOT NULL,
     action TEXT NOT NULL,
-    token_id TEXT,
+    token_id BLOB,
     object TEXT NOT NULL,
     repo TEXT,
     document TEXT NOT NULL
@@ -556,8 +573,8 @@ CREATE INDEX audit_by_age ON audit (at, id);
 CREATE TABLE jobs (
     kind TEXT NOT NULL PRIMARY KEY,
     due_at INTEGER NOT NULL,
-    server TEXT,
-    lease TEXT,
+    server BLOB,
+    lease BLOB,
     leased_until INTEGER,
     failures INTEGER NOT NULL,
     last_run INTEGER,

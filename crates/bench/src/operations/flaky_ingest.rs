@@ -62,8 +62,12 @@ impl Operation for FlakyIngest {
     }
 }
 
-/// The rows of an upload that the product cannot do without: runs, hours, buckets and codes.
-const TABLES: [&str; 4] = ["test_runs", "test_hours", "test_buckets", "test_codes"];
+/// The rows of an upload that the product cannot do without: the runs of each test, and what
+/// monitors know of it.
+const TABLES: [(&str, &str); 2] = [
+    ("bench_runs", "SELECT * FROM packed_runs"),
+    ("bench_windows", "SELECT repo_id, id, windows FROM test_cases"),
+];
 
 async fn ingest(
     setup: &Setup,
@@ -76,28 +80,27 @@ async fn ingest(
     let stride = tests / many;
     let names: Vec<String> = (0..many).map(|at| flaky_data::name(at * stride)).collect();
     let service = &product.api.flaky.service;
-    for table in TABLES {
-        let empty = format!("CREATE TABLE bench_{table} AS SELECT * FROM {table} WHERE 1 = 0");
+    for (table, columns) in TABLES {
+        let empty = format!("CREATE TABLE {table} AS {columns} WHERE 1 = 0");
         fresh.floor.run_sql(&empty).await?;
     }
     let mut rows = String::from("BEGIN;");
-    let org = format!("'{}'", product.repository.org);
+    let org = fresh.on.id(product.repository.org.0);
     let at = match fresh.on {
         On::Sqlite => "1",
         On::Postgres => "'1970-01-01T00:00:00.000001Z'",
     };
+    let windows = format!("'{{\"x\":\"{}\"}}'", "x".repeat(130));
     for (table, values) in [
-        ("test_runs", format!("{org}, {at}, {at}, 0, false, '{{\"x\":\"{}\"}}'", "x".repeat(330))),
-        ("test_hours", format!("{at}, {org}, 1, 0, NULL, NULL")),
-        ("test_buckets", format!("{at}, 'main', {org}, 'stable', 1, 0, {at}, NULL")),
-        ("test_codes", format!("'{}', 'main', {org}, 'stable', {at}, NULL, {at}", "c".repeat(47))),
+        ("bench_runs", format!("{at}, {org}, '2328.3a1d51c00.61a8.2;'")),
+        ("bench_windows", windows),
     ] {
-        let repo = product.repository.id;
-        let _ = write!(rows, "INSERT INTO bench_{table} VALUES ");
+        let repo = fresh.on.id(product.repository.id.0);
+        let _ = write!(rows, "INSERT INTO {table} VALUES ");
         for (at, name) in names.iter().enumerate() {
             let separator = if at == 0 { "" } else { ", " };
-            let id = flaky_data::key(product, name).id();
-            let _ = write!(rows, "{separator}('{repo}', '{id}', {values})");
+            let id = fresh.on.id(flaky_data::key(product, name).id().0);
+            let _ = write!(rows, "{separator}({repo}, {id}, {values})");
         }
         rows.push(';');
     }

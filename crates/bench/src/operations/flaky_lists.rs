@@ -252,14 +252,15 @@ async fn walk(
             }
             seen.extend(ids);
             if let Some(id) = changes.next() {
-                let repo = product.repository.id;
                 let step = match fresh.on {
                     On::Sqlite => "1",
                     On::Postgres => "INTERVAL '1 microsecond'",
                 };
                 let sql = format!(
                     "UPDATE test_cases SET last_seen_at = last_seen_at + {step} \
-                     WHERE repo_id = '{repo}' AND id = '{id}'"
+                     WHERE repo_id = {} AND id = {}",
+                    fresh.on.id(product.repository.id.0),
+                    fresh.on.id(id.parse().during("an id")?)
                 );
                 fresh.floor.run_sql(&sql).await?;
             }

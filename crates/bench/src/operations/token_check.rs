@@ -85,25 +85,21 @@ impl Operation for TokenCheck {
 /// Writes that many tokens; returns their texts.
 async fn tokens(fresh: &Fresh, product: &Product, many: usize) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::with_capacity(many);
-    let id_type = match fresh.on {
-        On::Sqlite => "",
-        On::Postgres => "UUID",
-    };
     for start in (1..=many).step_by(1_000) {
         let mut rows = String::new();
         for number in start..(start + 1_000).min(many + 1) {
             let (token, text) = token(&product.org, u64::try_from(number).unwrap_or_default());
             let separator = if rows.is_empty() { "" } else { ", " };
             let hash = HEXLOWER.encode(&token.hash.0);
-            let _ = write!(rows, "{separator}({id_type} '{}', '{hash}')", token.id);
+            let _ = write!(rows, "{separator}({}, '{hash}')", fresh.on.id(token.id.0));
             texts.push(text);
         }
         // Their scopes are copied from the token that the product has created.
         let sql = format!(
             "INSERT INTO tokens (id, org_id, name, hash, scopes, repos, compatibility, created_at) \
              SELECT v.column1, t.org_id, 'bench', v.column2, t.scopes, t.repos, t.compatibility, \
-             t.created_at FROM tokens t, (VALUES {rows}) AS v WHERE t.id = '{}'",
-            product.caller.token
+             t.created_at FROM tokens t, (VALUES {rows}) AS v WHERE t.id = {}",
+            fresh.on.id(product.caller.token.0)
         );
         fresh.floor.run_sql(&sql).await?;
     }

@@ -71,6 +71,29 @@ pub struct RunRecord {
     pub origin: Option<Origin>,
 }
 
+impl RunRecord {
+    /// A first attempt in an upload that does not count, with nothing more to say of it.
+    pub fn new(upload: &Upload, test: TestId, at: Timestamp, outcome: RunOutcome) -> Self {
+        Self {
+            test,
+            upload: upload.id,
+            at,
+            outcome,
+            attempt: 0,
+            counts: false,
+            branch: branch_of(upload).to_owned(),
+            class: upload.class,
+            sha: upload.sha.as_ref().map(|sha| sha.as_str().to_owned()),
+            pr: upload.pr,
+            job_url: upload.job_url.clone(),
+            took: None,
+            message: None,
+            quarantined: false,
+            origin: None,
+        }
+    }
+}
+
 /// The runs of a test within one hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HourCount {
@@ -286,23 +309,16 @@ fn counts_of(upload: &Upload, taken: &[(TestId, &ReportedRun)]) -> UploadCounts 
 
 fn record(upload: &Upload, test: TestId, run: &ReportedRun, counts: bool) -> RunRecord {
     let failed = run.outcome == RunOutcome::Failed;
+    // A machine whose clock is ahead must not write into the future.
+    let at = run.started_at.unwrap_or(upload.received_at).min(upload.received_at);
     RunRecord {
-        test,
-        upload: upload.id,
-        // A machine whose clock is ahead must not write into the future.
-        at: run.started_at.unwrap_or(upload.received_at).min(upload.received_at),
-        outcome: run.outcome,
         attempt: run.attempt,
         counts,
-        branch: branch_of(upload).to_owned(),
-        class: upload.class,
-        sha: upload.sha.as_ref().map(|sha| sha.as_str().to_owned()),
-        pr: upload.pr,
-        job_url: upload.job_url.clone(),
         took: run.took,
         message: failed.then(|| message_of(run).to_owned()),
         quarantined: run.quarantined,
         origin: failed.then_some(upload.origin),
+        ..RunRecord::new(upload, test, at, run.outcome)
     }
 }
 

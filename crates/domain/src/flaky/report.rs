@@ -94,6 +94,11 @@ impl Upload {
         is_stable.then(|| self.committed_at.unwrap_or(self.received_at))
     }
 
+    /// When its tests were seen, to the hour: the next upload need not change all of them.
+    pub fn seen_at(&self) -> Timestamp {
+        self.received_at.floor(Span::hours(1))
+    }
+
     /// The code that was tested.
     pub fn code(&self) -> SameCode {
         let upload = || SameCode::Upload(self.id.to_string());

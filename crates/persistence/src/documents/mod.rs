@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 use signalbox_domain::audit::AuditRecord;
-use signalbox_domain::flaky::{self, TestCase};
+use signalbox_domain::flaky;
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::queue::{self, Effect, Entry, Header, ReportedTargets, TestRun};
 use signalbox_domain::time::Timestamp;
@@ -23,6 +23,9 @@ use crate::error::DbError;
 
 #[cfg(test)]
 mod samples;
+mod test;
+
+pub(crate) use test::TestDocument;
 
 /// A type that is stored as a document.
 pub(crate) trait Document: Serialize + DeserializeOwned {
@@ -150,7 +153,7 @@ documents! {
     UploadRecord: "upload" version 1,
     flaky::Settings: "flaky settings" version 1,
     SettingsChange: "change of flaky settings" version 1,
-    TestCase: "test" version 1,
+    TestDocument: "test" version 1,
     flaky::Incident: "incident" version 1,
     flaky::FailureHistory: "failures of a repository" version 1,
     flaky::Windows: "windows of a test" version 1,

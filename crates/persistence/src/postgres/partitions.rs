@@ -1,4 +1,4 @@
-//! Test results are stored in one partition per day of their upload.
+//! Runs of tests are stored in one partition per day of their upload.
 
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Text};
@@ -8,7 +8,10 @@ use signalbox_domain::time::Timestamp;
 use super::Conn;
 use crate::error::DbError;
 
-const PREFIX: &str = "test_runs_d";
+/// The partitioned tables.
+const TABLES: [&str; 2] = ["test_runs", "packed_runs"];
+/// What the name of a partition has between that of its table and its day.
+const SUFFIX: &str = "_d";
 /// The length of a day in microseconds. Names of partitions count days from 1970.
 const DAY: i64 = 24 * 3_600 * 1_000_000;
 /// The advisory lock that serializes the creation of partitions.
@@ -33,9 +36,10 @@ struct Partition {
 /// Creates the partition of the day that begins at `start`, unless it exists.
 pub(crate) async fn prepare_day(conn: &mut Conn, start: Timestamp) -> Result<(), DbError> {
     let day = start.unix_micros().div_euclid(DAY);
-    let name = format!("{PREFIX}{day}");
+    // Both are made in one transaction.
+    let [_, last] = TABLES;
     let known = diesel::sql_query("SELECT to_regclass($1) IS NOT NULL AS found")
-        .bind::<Text, _>(&name)
+        .bind::<Text, _>(format!("{last}{SUFFIX}{day}"))
         .get_result::<Found>(conn)
         .await?;
     if known.found {
@@ -46,10 +50,13 @@ pub(crate) async fn prepare_day(conn: &mut Conn, start: Timestamp) -> Result<(),
         .bind::<BigInt, _>(LOCK)
         .execute(conn)
         .await?;
-    let make = format!(
-        "CREATE TABLE IF NOT EXISTS {name} PARTITION OF test_runs FOR VALUES FROM ('{from}') TO ('{until}')"
-    );
-    diesel::sql_query(make).execute(conn).await?;
+    for table in TABLES {
+        let make = format!(
+            "CREATE TABLE IF NOT EXISTS {table}{SUFFIX}{day} PARTITION OF {table} \
+             FOR VALUES FROM ('{from}') TO ('{until}')"
+        );
+        diesel::sql_query(make).execute(conn).await?;
+    }
     Ok(())
 }
 
@@ -57,25 +64,36 @@ pub(crate) async fn prepare_day(conn: &mut Conn, start: Timestamp) -> Result<(),
 /// A partition is detached concurrently, which blocks neither reads nor writes, and then dropped.
 /// Must not run within a transaction.
 pub(crate) async fn prune_runs(conn: &mut Conn, before: Timestamp, _: i64) -> Result<u64, DbError> {
+    let mut dropped = 0;
+    for table in TABLES {
+        dropped += drop_days(conn, table, before).await?;
+    }
+    Ok(dropped)
+}
+
+async fn drop_days(conn: &mut Conn, table: &str, before: Timestamp) -> Result<u64, DbError> {
+    let prefix = format!("{table}{SUFFIX}");
     let partitions: Vec<Partition> = diesel::sql_query(
         "SELECT class.relname::text AS name, parts.inhrelid IS NOT NULL AS attached, \
          COALESCE(parts.inhdetachpending, FALSE) AS pending FROM pg_class class \
          LEFT JOIN pg_inherits parts ON parts.inhrelid = class.oid \
-         WHERE class.relkind = 'r' AND class.relname LIKE 'test\\_runs\\_d%' \
+         WHERE class.relkind = 'r' AND starts_with(class.relname::text, $1) \
          AND class.relnamespace = (SELECT relnamespace FROM pg_class \
-         WHERE oid = 'test_runs'::regclass)",
+         WHERE oid = to_regclass($2))",
     )
+    .bind::<Text, _>(&prefix)
+    .bind::<Text, _>(table)
     .load(conn)
     .await?;
     let mut dropped = 0;
     for Partition { name, attached, pending } in partitions {
-        let day = name.strip_prefix(PREFIX).and_then(|day| day.parse::<i64>().ok());
+        let day = name.strip_prefix(&prefix).and_then(|day| day.parse::<i64>().ok());
         if day.is_none_or(|day| (day + 1) * DAY > before.unix_micros()) {
             continue;
         }
         if attached {
             let how = if pending { "FINALIZE" } else { "CONCURRENTLY" };
-            let detach = format!("ALTER TABLE test_runs DETACH PARTITION {name} {how}");
+            let detach = format!("ALTER TABLE {table} DETACH PARTITION {name} {how}");
             conn.batch_execute(&detach).await?;
         }
         conn.batch_execute(&format!("DROP TABLE IF EXISTS {name}")).await?;

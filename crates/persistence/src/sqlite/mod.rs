@@ -81,7 +81,8 @@ pub(crate) use locked;
 pub(crate) fn rows_of_json(columns: &[Column]) -> String {
     let read = |Column { name, kind }: &Column| {
         let sql_type = match kind {
-            Kind::Id | Kind::Document | Kind::Text => "TEXT",
+            Kind::Id => return format!("unhex(value ->> '{name}', '-') AS {name}"),
+            Kind::Document | Kind::Text => "TEXT",
             Kind::Moment | Kind::BigInt | Kind::Bool => "INTEGER",
         };
         format!("CAST(value ->> '{name}' AS {sql_type}) AS {name}")
@@ -100,7 +101,7 @@ pub(crate) async fn prepare_day(_: &mut Conn, _: Timestamp) -> Result<(), DbErro
     Ok(())
 }
 
-/// Deletes some results of days before `before`.
+/// Deletes some runs of days before `before`.
 pub(crate) async fn prune_runs(
     conn: &mut Conn,
     before: Timestamp,
@@ -108,8 +109,14 @@ pub(crate) async fn prune_runs(
 ) -> Result<u64, DbError> {
     use diesel::sql_types::BigInt;
     use diesel_async::RunQueryDsl;
-    let sql = "DELETE FROM test_runs WHERE rowid IN \
-        (SELECT rowid FROM test_runs WHERE day < $1 ORDER BY day LIMIT $2)";
-    let delete = diesel::sql_query(sql).bind::<Moment, _>(before).bind::<BigInt, _>(limit);
-    Ok(u64::try_from(delete.execute(conn).await?).unwrap_or(0))
+    let mut gone = 0;
+    for (table, age) in [("test_runs", "day"), ("packed_runs", "start")] {
+        let sql = format!(
+            "DELETE FROM {table} WHERE rowid IN \
+             (SELECT rowid FROM {table} WHERE {age} < $1 ORDER BY {age} LIMIT $2)"
+        );
+        let delete = diesel::sql_query(sql).bind::<Moment, _>(before).bind::<BigInt, _>(limit);
+        gone += u64::try_from(delete.execute(conn).await?).unwrap_or(0);
+    }
+    Ok(gone)
 }

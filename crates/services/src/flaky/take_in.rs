@@ -189,7 +189,7 @@ fn new_record(
         ticket: None,
         first_seen_at: intake.upload.received_at,
         stable_since: None,
-        last_seen_at: intake.upload.received_at,
+        last_seen_at: intake.upload.seen_at(),
         last_failure_at: None,
         windows: Windows::default(),
     }

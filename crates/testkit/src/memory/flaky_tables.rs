@@ -58,6 +58,7 @@ impl FlakyTables {
     /// Writes an upload's results.
     pub(super) fn take_in(&mut self, repo: RepoRef, intake: &Intake, at: Timestamp) {
         let received = intake.upload.received_at;
+        let seen_at = intake.upload.seen_at();
         self.uploads.insert((repo, intake.upload.id), (received, intake.taken_in));
         for (id, reported) in &intake.reported_tests {
             let row = self.tests.entry((repo, *id)).or_insert_with(|| TestRow {
@@ -67,7 +68,7 @@ impl FlakyTables {
                     ticket: None,
                     first_seen_at: received,
                     stable_since: None,
-                    last_seen_at: received,
+                    last_seen_at: seen_at,
                     last_failure_at: None,
                     windows: Windows::default(),
                 },
@@ -75,7 +76,7 @@ impl FlakyTables {
                 due_at: None,
             });
             let record = &mut row.record;
-            record.last_seen_at = record.last_seen_at.max(received);
+            record.last_seen_at = record.last_seen_at.max(seen_at);
             let stable_at = intake.upload.stable_at();
             record.stable_since = record.stable_since.into_iter().chain(stable_at).min();
             record.last_failure_at = record.last_failure_at.max(reported.last_failure_at);

@@ -55,7 +55,7 @@ pub struct TestRecord {
     pub first_seen_at: Timestamp,
     /// The first commit of a stable branch that contained it; `None` while only other branches have.
     pub stable_since: Option<Timestamp>,
-    /// When it was last reported, also as skipped.
+    /// The hour in which it was last reported, also as skipped: [`Upload::seen_at`](crate::flaky::Upload::seen_at).
     pub last_seen_at: Timestamp,
     /// The last failing run that counts.
     pub last_failure_at: Option<Timestamp>,

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{Addition, Intake, Progress, ReportedTest, TestId, Windows};
+use signalbox_domain::flaky::{
+    Addition, Intake, Progress, ReportedTest, RunRecord, TestId, Windows,
+};
 use signalbox_domain::ids::{OrgId, RepoId};
 
 use super::super::super::prepare_day;
 use super::super::{Conn, bulk, event_log};
 use super::intake_rows::{
-    ALIASES, BUCKETS, CODES, FAILURES, HOURS, IntakeRows, PULL_REQUESTS, RUNS, SEEN, SEEN_SET,
-    SeenRow, SeenTest, TESTS, TestRow, WINDOWS, WINDOWS_SET, WindowsRow,
+    ALIASES, BUCKETS, CODES, FAILURES, HOURS, IntakeRows, PACKED, PULL_REQUESTS, RUNS, SEEN,
+    SEEN_SET, SeenRow, TESTS, TestRow, WINDOWS, WINDOWS_SET, WindowsRow, code_text,
 };
 use super::rows::{CommitRows, JOURNAL, PRESENCES, STATE_SET, STATES, SettingsRow};
 use crate::documents::{column, encode};
@@ -128,7 +130,9 @@ async fn take_in(
         result_uploads::repo_id.eq(Sql(repo)),
         result_uploads::id.eq(Sql(intake.upload.id)),
         result_uploads::org_id.eq(Sql(org)),
+        result_uploads::number.eq(rows.number),
         result_uploads::received_at.eq(Sql(rows.received_at)),
+        result_uploads::code.eq(code_text(&rows.code)),
         result_uploads::upload.eq(encode(&intake.upload)?),
         result_uploads::taken_in.eq(encode(&intake.taken_in)?),
     );
@@ -139,8 +143,14 @@ async fn take_in(
         ALIASES.insert(conn, &rows.aliases(piece)).await?;
     }
     prepare_day(conn, rows.day).await?;
-    for piece in bulk::pieces(&intake.runs) {
-        RUNS.insert(conn, &rows.runs(piece)?).await?;
+    // The runs of a test must be in one piece: rows of one statement must differ.
+    let mut runs: Vec<&RunRecord> = intake.runs.iter().collect();
+    runs.sort_by_key(|run| run.test);
+    let tests: Vec<&[&RunRecord]> = runs.chunk_by(|one, other| one.test == other.test).collect();
+    for piece in bulk::pieces(&tests) {
+        let runs = piece.concat();
+        PACKED.insert(conn, &rows.packed(&runs)).await?;
+        RUNS.insert(conn, &rows.failed(&runs)?).await?;
     }
     let additions: Vec<(&TestId, &Addition)> = intake.additions.iter().collect();
     for piece in bulk::pieces(&additions) {
@@ -155,8 +165,8 @@ async fn take_in(
 }
 
 /// Writes some tests of an upload: new ones whole, of known ones when they were seen.
-async fn see(conn: &mut Conn, repo: RepoId, tests: Vec<SeenTest>) -> Result<(), DbError> {
-    let ids: Vec<TestId> = tests.iter().map(|SeenTest { row, .. }| row.id).collect();
+async fn see(conn: &mut Conn, repo: RepoId, tests: Vec<TestRow>) -> Result<(), DbError> {
+    let ids: Vec<TestId> = tests.iter().map(|row| row.id).collect();
     let known: Vec<TestId> = test_cases::table
         .filter(test_cases::repo_id.eq(Sql(repo)))
         .filter(test_cases::id.eq_any(each(&ids)))
@@ -164,14 +174,13 @@ async fn see(conn: &mut Conn, repo: RepoId, tests: Vec<SeenTest>) -> Result<(), 
         .load(conn)
         .await?;
     let known: BTreeSet<TestId> = known.into_iter().collect();
-    let (seen, new): (Vec<SeenTest>, Vec<SeenTest>) =
-        tests.into_iter().partition(|SeenTest { row, .. }| known.contains(&row.id));
-    let new: Vec<TestRow> = new.into_iter().map(|test| test.row).collect();
+    let (seen, new): (Vec<TestRow>, Vec<TestRow>) =
+        tests.into_iter().partition(|row| known.contains(&row.id));
     TESTS.insert(conn, &new).await?;
-    let again = |SeenTest { row, names_owners }: SeenTest| SeenRow {
+    let again = |row: TestRow| SeenRow {
         repo_id: row.repo_id,
         id: row.id,
-        owners: names_owners.then_some(row.owners),
+        owners: row.owners,
         stable_since: row.stable_since,
         last_seen_at: row.last_seen_at,
         last_failure_at: row.last_failure_at,

@@ -90,7 +90,6 @@ impl IncidentRows {
             test_id,
             hour,
             org_id: repo.org,
-            passed: 0,
             failed,
             first_failure_at: None,
             last_failure_at: None,
@@ -146,7 +145,6 @@ impl Counted {
                 branch,
                 org_id: repo.org,
                 class: bucket.class.as_str(),
-                passed: 0,
                 failed: 0,
                 last_run_at: bucket.last_run_at,
                 last_failure_at: bucket.last_failure_at.filter(|_| recount.counts),
@@ -280,7 +278,6 @@ pub(super) async fn failing_runs(
             .filter(test_runs::repo_id.eq(Sql(repo.id)))
             .filter(test_runs::org_id.eq(Sql(repo.org)))
             .filter(test_runs::test_id.eq_any(each(piece)))
-            .filter(test_runs::failed)
             .filter(test_runs::at.ge(Sql(from)))
             .order((test_runs::test_id, test_runs::at, test_runs::attempt))
             .select(test_runs::document)

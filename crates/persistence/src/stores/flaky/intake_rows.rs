@@ -10,14 +10,15 @@ use signalbox_domain::ports::RepoRef;
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::super::bulk::{Target, bulk_rows};
-use crate::documents::{Json, Owners, encode};
+use crate::documents::{Json, Owners, TestDocument, encode};
 use crate::error::DbError;
+use crate::packed_runs::{PackedRun, period};
 
 bulk_rows! {
     /// A test that is seen for the first time.
     TESTS = TestRow in "test_cases" {
         repo_id: RepoId, id: TestId, org_id: OrgId, status: &'static str, quarantine: &'static str,
-        noted: bool, watched: bool, owners: Json, first_seen_at: Timestamp,
+        noted: bool, watched: bool, owners: Option<Json>, first_seen_at: Timestamp,
         stable_since: Option<Timestamp>, last_seen_at: Timestamp,
         last_failure_at: Option<Timestamp>, windows: Option<Json>, document: Json, retired: bool,
     } "";
@@ -35,17 +36,21 @@ bulk_rows! {
     ALIASES = AliasRow in "test_aliases" {
         repo_id: RepoId, alias: String, test_id: TestId, org_id: OrgId,
     } "ON CONFLICT DO NOTHING";
-    /// A run.
+    /// The runs of a test that did not fail.
+    PACKED = PackedRow in "packed_runs" {
+        repo_id: RepoId, test_id: TestId, start: Timestamp, org_id: OrgId, runs: String,
+    } "ON CONFLICT (repo_id, test_id, start) DO UPDATE SET \
+        runs = packed_runs.runs || excluded.runs";
+    /// A run that failed.
     RUNS = RunRow in "test_runs" {
         repo_id: RepoId, test_id: TestId, org_id: OrgId, day: Timestamp, at: Timestamp,
-        attempt: i64, failed: bool, document: Json,
+        attempt: i64, document: Json,
     } "";
-    /// Runs of an hour.
+    /// Failures of an hour.
     HOURS = HourRow in "test_hours" {
-        repo_id: RepoId, test_id: TestId, hour: Timestamp, org_id: OrgId, passed: i64, failed: i64,
+        repo_id: RepoId, test_id: TestId, hour: Timestamp, org_id: OrgId, failed: i64,
         first_failure_at: Option<Timestamp>, last_failure_at: Option<Timestamp>,
     } "ON CONFLICT (repo_id, test_id, hour) DO UPDATE SET \
-        passed = test_hours.passed + excluded.passed, \
         failed = test_hours.failed + excluded.failed, \
         first_failure_at = CASE WHEN excluded.first_failure_at IS NULL \
             THEN test_hours.first_failure_at WHEN test_hours.first_failure_at \
@@ -55,13 +60,12 @@ bulk_rows! {
             THEN test_hours.last_failure_at WHEN test_hours.last_failure_at \
             >= excluded.last_failure_at THEN test_hours.last_failure_at \
             ELSE excluded.last_failure_at END";
-    /// Runs of five minutes on a branch.
+    /// Failures of five minutes on a branch.
     BUCKETS = BucketRow in "test_buckets" {
         repo_id: RepoId, test_id: TestId, start: Timestamp, branch: String, org_id: OrgId,
-        class: &'static str, passed: i64, failed: i64, last_run_at: Timestamp,
+        class: &'static str, failed: i64, last_run_at: Timestamp,
         last_failure_at: Option<Timestamp>,
     } "ON CONFLICT (repo_id, test_id, start, branch) DO UPDATE SET \
-        passed = test_buckets.passed + excluded.passed, \
         failed = test_buckets.failed + excluded.failed, \
         last_run_at = CASE WHEN test_buckets.last_run_at >= excluded.last_run_at \
             THEN test_buckets.last_run_at ELSE excluded.last_run_at END, \
@@ -69,7 +73,7 @@ bulk_rows! {
             THEN test_buckets.last_failure_at WHEN test_buckets.last_failure_at \
             >= excluded.last_failure_at THEN test_buckets.last_failure_at \
             ELSE excluded.last_failure_at END";
-    /// Runs of one code on a branch and of one origin.
+    /// Runs of one code on a branch and of one origin, where one failed or was retried.
     CODES = CodeRow in "test_codes" {
         repo_id: RepoId, test_id: TestId, code: String, branch: String, origin: String,
         org_id: OrgId, class: &'static str, first_success_at: Option<Timestamp>,
@@ -119,16 +123,12 @@ pub(super) struct IntakeRows {
     repo: RepoRef,
     at: Timestamp,
     stable_at: Option<Timestamp>,
+    seen_at: Timestamp,
+    /// The upload's number and code.
+    pub(super) number: i64,
+    pub(super) code: SameCode,
     pub(super) received_at: Timestamp,
     pub(super) day: Timestamp,
-}
-
-/// A test that an upload reports.
-pub(super) struct SeenTest {
-    /// Its row if it is new.
-    pub(super) row: TestRow,
-    /// Whether the upload names its owners; else those of before stay.
-    pub(super) names_owners: bool,
 }
 
 /// Rows of what is counted of some tests.
@@ -155,10 +155,13 @@ pub(super) fn code_text(code: &SameCode) -> String {
 }
 
 impl IntakeRows {
-    pub(super) fn of(repo: RepoRef, intake: &Intake, at: Timestamp) -> Self {
-        let received_at = intake.upload.received_at;
+    pub(super) fn of(repo: RepoRef, intake: &Intake, number: i64, at: Timestamp) -> Self {
+        let upload = &intake.upload;
+        let received_at = upload.received_at;
         let day = received_at.floor(Span::hours(24));
-        Self { repo, at, stable_at: intake.upload.stable_at(), received_at, day }
+        let (stable_at, seen_at) = (upload.stable_at(), upload.seen_at());
+        let code = upload.code();
+        Self { repo, at, stable_at, seen_at, number, code, received_at, day }
     }
 
     /// The repository, a test and the organization, as columns.
@@ -171,11 +174,12 @@ impl IntakeRows {
         &self,
         reported_tests: &[&ReportedTest],
         windows: &BTreeMap<TestId, Windows>,
-    ) -> Result<Vec<SeenTest>, DbError> {
+    ) -> Result<Vec<TestRow>, DbError> {
         let row = |reported: &&ReportedTest| {
             let (repo, key) = (self.repo, reported.key.clone());
             let test = TestCase::new(repo.org, repo.id, key, self.at);
             let (repo_id, id, org_id) = self.own(reported.id);
+            let owners = Some(reported.owners.clone()).filter(|owners| !owners.is_empty());
             let row = TestRow {
                 repo_id,
                 id,
@@ -184,16 +188,16 @@ impl IntakeRows {
                 quarantine: test.quarantining().setting.as_str(),
                 noted: false,
                 watched: false,
-                owners: encode(&Owners { owners: reported.owners.clone() })?,
+                owners: owners.map(|owners| encode(&Owners { owners })).transpose()?,
                 first_seen_at: self.received_at,
                 stable_since: self.stable_at,
-                last_seen_at: self.received_at,
+                last_seen_at: self.seen_at,
                 last_failure_at: reported.last_failure_at,
                 windows: windows.get(&id).map(encode).transpose()?,
-                document: encode(&test)?,
+                document: encode(&TestDocument::from(&test))?,
                 retired: false,
             };
-            Ok(SeenTest { row, names_owners: !reported.owners.is_empty() })
+            Ok(row)
         };
         reported_tests.iter().map(row).collect()
     }
@@ -208,8 +212,23 @@ impl IntakeRows {
         aliases.map(row).collect()
     }
 
-    pub(super) fn runs(&self, runs: &[RunRecord]) -> Result<Vec<RunRow>, DbError> {
-        let row = |run: &RunRecord| {
+    pub(super) fn packed(&self, runs: &[&RunRecord]) -> Vec<PackedRow> {
+        let start = period(self.received_at);
+        let mut rows: BTreeMap<TestId, PackedRow> = BTreeMap::new();
+        for run in runs {
+            let Some(packed) = PackedRun::of(self.number, run) else { continue };
+            let row = rows.entry(run.test).or_insert_with(|| {
+                let (repo_id, test_id, org_id) = self.own(run.test);
+                PackedRow { repo_id, test_id, start, org_id, runs: String::new() }
+            });
+            packed.write(start, &mut row.runs);
+        }
+        rows.into_values().collect()
+    }
+
+    pub(super) fn failed(&self, runs: &[&RunRecord]) -> Result<Vec<RunRow>, DbError> {
+        let failed = runs.iter().filter(|run| run.outcome == RunOutcome::Failed);
+        let row = |run: &&RunRecord| {
             let (repo_id, test_id, org_id) = self.own(run.test);
             Ok(RunRow {
                 repo_id,
@@ -218,11 +237,10 @@ impl IntakeRows {
                 day: self.day,
                 at: run.at,
                 attempt: i64::from(run.attempt),
-                failed: run.outcome == RunOutcome::Failed,
-                document: encode(run)?,
+                document: encode(*run)?,
             })
         };
-        runs.iter().map(row).collect()
+        failed.map(row).collect()
     }
 
     pub(super) fn counted(&self, additions: &[(&TestId, &Addition)]) -> CountedRows {
@@ -235,20 +253,21 @@ impl IntakeRows {
 
     fn count(&self, id: TestId, addition: &Addition, rows: &mut CountedRows) {
         let own = || self.own(id);
-        rows.hours.extend(addition.hours.iter().map(|hour| {
+        let failing = addition.hours.iter().filter(|it| it.first_failure_at.is_some());
+        rows.hours.extend(failing.map(|hour| {
             let (repo_id, test_id, org_id) = own();
             HourRow {
                 repo_id,
                 test_id,
                 hour: hour.hour,
                 org_id,
-                passed: i64::from(hour.passed),
                 failed: i64::from(hour.failed),
                 first_failure_at: hour.first_failure_at,
                 last_failure_at: hour.last_failure_at,
             }
         }));
-        rows.buckets.extend(addition.summary.buckets.iter().map(|bucket| {
+        let failing = addition.summary.buckets.iter().filter(|it| it.failed > 0);
+        rows.buckets.extend(failing.map(|bucket| {
             let (repo_id, test_id, org_id) = own();
             BucketRow {
                 repo_id,
@@ -257,13 +276,15 @@ impl IntakeRows {
                 branch: storable(&bucket.branch),
                 org_id,
                 class: bucket.class.as_str(),
-                passed: i64::from(bucket.passed),
                 failed: i64::from(bucket.failed),
                 last_run_at: bucket.last_run_at,
                 last_failure_at: bucket.last_failure_at,
             }
         }));
-        rows.codes.extend(addition.summary.codes.iter().map(|code| {
+        // Passes on the upload's own code follow from its packed runs.
+        let kept = addition.summary.codes.iter();
+        let kept = kept.filter(|it| it.first_failure_at.is_some() || it.code != self.code);
+        rows.codes.extend(kept.map(|code| {
             let (repo_id, test_id, org_id) = own();
             let last = code.first_success_at.max(code.first_failure_at);
             CodeRow {

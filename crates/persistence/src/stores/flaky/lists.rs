@@ -1,6 +1,8 @@
 //! Lists of tests, read along an index.
 
+use diesel::dsl::sql;
 use diesel::prelude::*;
+use diesel::sql_types::Bool;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{
     AutoQuarantine, QuarantineOverride, QuarantineSettings, TestId, TestStatus,
@@ -69,7 +71,6 @@ macro_rules! failing_runs {
         test_runs::table
             .filter(test_runs::repo_id.eq(Sql($repo.id)))
             .filter(test_runs::org_id.eq(Sql($repo.org)))
-            .filter(test_runs::failed)
             .filter(test_runs::at.ge(Sql($from)))
             .filter(test_runs::at.lt(Sql($until)))
     };
@@ -121,7 +122,7 @@ pub(super) async fn list(
     let query = filtered(cases!(repo), list);
     let rows: Vec<RecordRow> =
         page!(query.select(RECORD), test_cases::id, seek, limit).load(conn).await?;
-    let mut records: Vec<TestRecord> = rows.into_iter().map(record).collect();
+    let mut records: Vec<TestRecord> = rows.into_iter().map(|row| record(repo, row)).collect();
     if matches!(seek, Seek::Before(_)) {
         records.reverse();
     }
@@ -129,7 +130,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn count(conn: &mut Conn, repo: RepoRef, list: TestList) -> Result<u64, DbError> {
-    use diesel::dsl::{count_star, sql};
+    use diesel::dsl::count_star;
     use diesel::sql_types::BigInt;
     // The number of groups: counting distinct values would sort them all, though they come in
     // order.
@@ -179,7 +180,10 @@ type Cases<'a> = test_cases::BoxedQuery<'a, Backend>;
 fn filtered(query: Cases<'static>, list: TestList) -> Cases<'static> {
     match list {
         TestList::Failing { .. } => query,
-        TestList::Unhealthy(status) => query.filter(test_cases::status.eq(status.as_str())),
+        // The index has no healthy tests. That a parameter is another status cannot be concluded.
+        TestList::Unhealthy(status) => query
+            .filter(test_cases::status.eq(status.as_str()))
+            .filter(sql::<Bool>("status <> 'healthy'")),
         TestList::Quarantined { settings, .. } if !settings.enabled => {
             query.filter(test_cases::noted.and(diesel::dsl::not(test_cases::noted)))
         }

@@ -5,6 +5,7 @@ mod incidents;
 mod intake_rows;
 mod lists;
 mod numbers;
+mod packed;
 mod prune;
 mod reads;
 mod records;

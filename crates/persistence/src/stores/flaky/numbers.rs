@@ -16,24 +16,11 @@ use signalbox_domain::time::{Span, Timestamp};
 use super::super::super::rows_of_json;
 use super::super::bulk::{Target, bulk_rows};
 use super::super::{Conn, bulk};
+use super::packed;
 use crate::documents::number;
 use crate::error::DbError;
-use crate::schema::test_pull_requests;
+use crate::schema::{test_hours, test_pull_requests};
 use crate::sql_types::{Id, Moment, Sql, each};
-
-#[derive(QueryableByName)]
-struct Counted {
-    #[diesel(sql_type = Id)]
-    test_id: TestId,
-    #[diesel(sql_type = BigInt)]
-    runs_24h: i64,
-    #[diesel(sql_type = BigInt)]
-    failures_24h: i64,
-    #[diesel(sql_type = BigInt)]
-    runs_7d: i64,
-    #[diesel(sql_type = BigInt)]
-    failures_7d: i64,
-}
 
 #[derive(QueryableByName)]
 struct Cluster {
@@ -60,38 +47,30 @@ pub(super) async fn numbers(
     ids: &[TestId],
     at: Timestamp,
 ) -> Result<BTreeMap<TestId, TestNumbers>, DbError> {
-    let (day, week) = (at.minus(Span::hours(24)), at.minus(Span::hours(7 * 24)));
+    let week = at.minus(Span::hours(7 * 24));
     let mut found: BTreeMap<TestId, TestNumbers> = BTreeMap::new();
     // Parameters are numbered in the order in which they appear: SQLite counts them so. A cross
     // join keeps it from walking the whole repository for each requested test.
     let asked = rows_of_json(ASKED.columns);
-    for piece in bulk::pieces(ids) {
-        let piece: Vec<AskedRow> = piece.iter().map(|id| AskedRow { id: *id }).collect();
+    for ids in bulk::pieces(ids) {
+        let piece: Vec<AskedRow> = ids.iter().map(|id| AskedRow { id: *id }).collect();
         let json = bulk::array(&piece)?;
-        let sql = format!(
-            "WITH asked AS ({asked}) SELECT test_id, \
-             CAST(SUM(CASE WHEN hour > $2 THEN passed + failed ELSE 0 END) AS BIGINT) AS runs_24h, \
-             CAST(SUM(CASE WHEN hour > $2 THEN failed ELSE 0 END) AS BIGINT) AS failures_24h, \
-             CAST(SUM(passed + failed) AS BIGINT) AS runs_7d, \
-             CAST(SUM(failed) AS BIGINT) AS failures_7d \
-             FROM asked CROSS JOIN test_hours \
-             WHERE test_id = asked.id AND hour > $3 AND repo_id = $4 AND org_id = $5 GROUP BY test_id"
-        );
-        let counted: Vec<Counted> = diesel::sql_query(sql)
-            .bind::<Text, _>(&json)
-            .bind::<Moment, _>(day)
-            .bind::<Moment, _>(week)
-            .bind::<Id, _>(repo.id)
-            .bind::<Id, _>(repo.org)
+        for (test, runs) in packed::since(conn, repo, ids, week).await? {
+            let counted = runs.iter().filter(|run| run.is_counted_pass());
+            count(&mut found, test, counted.map(|run| (run.at.floor(Span::hours(1)), 1, 0)), at);
+        }
+        let failing: Vec<(TestId, Timestamp, i64)> = test_hours::table
+            .filter(test_hours::repo_id.eq(Sql(repo.id)))
+            .filter(test_hours::org_id.eq(Sql(repo.org)))
+            .filter(test_hours::test_id.eq_any(each(ids)))
+            .filter(test_hours::hour.gt(Sql(week)))
+            .select((test_hours::test_id, test_hours::hour, test_hours::failed))
             .load(conn)
             .await?;
-        for row in counted {
-            let numbers = found.entry(row.test_id).or_default();
+        for (test, hour, failed) in failing {
             // Excluded failures may be older than the stored hours.
-            numbers.runs_24h = number("hours", row.runs_24h.max(0))?;
-            numbers.failures_24h = number("hours", row.failures_24h.max(0))?;
-            numbers.runs_7d = number("hours", row.runs_7d.max(0))?;
-            numbers.failures_7d = number("hours", row.failures_7d.max(0))?;
+            let failed = number("hours", failed.max(0))?;
+            count(&mut found, test, [(hour, failed, failed)], at);
         }
         let sql = format!(
             "WITH asked AS ({asked}) SELECT test_id, fingerprint, MIN(summary) AS summary, \
@@ -123,6 +102,27 @@ pub(super) async fn numbers(
     }
     found.retain(|_, numbers| *numbers != TestNumbers::default());
     Ok(found)
+}
+
+/// Adds the runs and failures of hours of a test.
+fn count(
+    found: &mut BTreeMap<TestId, TestNumbers>,
+    test: TestId,
+    hours: impl IntoIterator<Item = (Timestamp, u32, u32)>,
+    at: Timestamp,
+) {
+    let (day, week) = (at.minus(Span::hours(24)), at.minus(Span::hours(7 * 24)));
+    let numbers = found.entry(test).or_default();
+    for (hour, runs, failures) in hours {
+        if hour > day {
+            numbers.runs_24h = numbers.runs_24h.saturating_add(runs);
+            numbers.failures_24h = numbers.failures_24h.saturating_add(failures);
+        }
+        if hour > week {
+            numbers.runs_7d = numbers.runs_7d.saturating_add(runs);
+            numbers.failures_7d = numbers.failures_7d.saturating_add(failures);
+        }
+    }
 }
 
 pub(super) async fn pull_requests(

@@ -15,7 +15,7 @@ use signalbox_domain::ports::{
 use signalbox_domain::time::Timestamp;
 
 use super::super::Store;
-use super::{incidents, lists, numbers};
+use super::{incidents, lists, numbers, packed};
 use crate::documents::{Kept, SettingsChange, column, values};
 use crate::error::DbError;
 use crate::schema::{flaky_settings_log, test_journal, test_runs};
@@ -113,7 +113,12 @@ impl FlakyReads for Store {
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        Ok(values(rows))
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut runs = values(rows);
+        runs.extend(packed::recent(&mut conn, repo, test, limit).await?);
+        runs.sort_by_key(|run| std::cmp::Reverse((run.at, run.attempt, run.upload)));
+        runs.truncate(limit);
+        Ok(runs)
     }
 
     async fn failed_runs(
@@ -129,7 +134,6 @@ impl FlakyReads for Store {
         let rows: Vec<Kept<RunRecord>> = test_runs::table
             .filter(test_runs::repo_id.eq(Sql(repo.id)))
             .filter(test_runs::org_id.eq(Sql(repo.org)))
-            .filter(test_runs::failed)
             .filter(test_runs::at.ge(Sql(from)))
             .filter(test_runs::at.lt(Sql(until)))
             .filter(of_commit)

@@ -2,29 +2,31 @@
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{TestCase, TestId, Windows};
+use signalbox_domain::flaky::{TestId, Windows};
 use signalbox_domain::ports::{RepoRef, TestRecord};
 use signalbox_domain::time::Timestamp;
 
 use super::super::{Conn, bulk};
-use crate::documents::{Kept, Owners};
+use crate::documents::{Kept, Owners, TestDocument};
 use crate::error::DbError;
 use crate::schema::test_cases;
 use crate::sql_types::{Sql, each};
 
 /// The columns of a record.
 pub(super) type RecordRow = (
-    Kept<Owners>,
+    TestId,
+    Option<Kept<Owners>>,
     Option<String>,
     Timestamp,
     Option<Timestamp>,
     Timestamp,
     Option<Timestamp>,
     Option<Kept<Windows>>,
-    Kept<TestCase>,
+    Kept<TestDocument>,
 );
 
 pub(super) const RECORD: (
+    test_cases::id,
     test_cases::owners,
     test_cases::ticket,
     test_cases::first_seen_at,
@@ -34,6 +36,7 @@ pub(super) const RECORD: (
     test_cases::windows,
     test_cases::document,
 ) = (
+    test_cases::id,
     test_cases::owners,
     test_cases::ticket,
     test_cases::first_seen_at,
@@ -44,21 +47,10 @@ pub(super) const RECORD: (
     test_cases::document,
 );
 
-pub(super) fn record(row: RecordRow) -> TestRecord {
+/// The test of a row in a repository.
+pub(super) fn record(repo: RepoRef, row: RecordRow) -> TestRecord {
     let (
-        Kept(owners),
-        ticket,
-        first_seen_at,
-        stable_since,
-        last_seen_at,
-        last_failure_at,
-        rest,
-        test,
-    ) = row;
-    let (Kept(test), owners) = (test, owners.owners);
-    let windows = rest.map(|Kept(windows)| windows).unwrap_or_default();
-    TestRecord {
-        test,
+        id,
         owners,
         ticket,
         first_seen_at,
@@ -66,6 +58,17 @@ pub(super) fn record(row: RecordRow) -> TestRecord {
         last_seen_at,
         last_failure_at,
         windows,
+        Kept(document),
+    ) = row;
+    TestRecord {
+        test: document.test(repo, id),
+        owners: owners.map(|Kept(it)| it.owners).unwrap_or_default(),
+        ticket,
+        first_seen_at,
+        stable_since,
+        last_seen_at,
+        last_failure_at,
+        windows: windows.map(|Kept(windows)| windows).unwrap_or_default(),
     }
 }
 
@@ -88,7 +91,7 @@ pub(super) async fn tests(
             .select(RECORD)
             .load(conn)
             .await?;
-        records.extend(rows.into_iter().map(record));
+        records.extend(rows.into_iter().map(|row| record(repo, row)));
     }
     Ok(records)
 }

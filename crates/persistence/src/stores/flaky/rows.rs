@@ -15,7 +15,7 @@ use super::super::bulk::{Target, bulk_rows};
 use super::super::event_log::EventRow;
 use super::incidents::IncidentRows;
 use super::intake_rows::IntakeRows;
-use crate::documents::{Json, SettingsChange, column, encode};
+use crate::documents::{Json, SettingsChange, TestDocument, column, encode};
 use crate::error::DbError;
 
 bulk_rows! {
@@ -69,7 +69,7 @@ impl StateRow {
             noted: is_noted(test),
             watched: is_watched(test),
             due_at: step.due_at,
-            document: encode(test)?,
+            document: encode(&TestDocument::from(test))?,
             retired: test.retired.is_some(),
             ticket: step.ticket.clone(),
         })
@@ -131,7 +131,10 @@ impl CommitRows {
             expected: commit.expected.0,
             marks: i64::from(commit.settings.is_some() || !commit.steps.is_empty()),
             settings: settings.transpose()?,
-            intake: commit.intake.map(|it| (it.clone(), IntakeRows::of(repo, it, commit.at))),
+            intake: commit.intake.map(|it| {
+                let number = commit.expected.0.saturating_add(1);
+                (it.clone(), IntakeRows::of(repo, it, number, commit.at))
+            }),
             windows: commit.windows.clone(),
             presences: presences.collect::<Result<_, _>>()?,
             forgotten_presences: forgotten.map(|(id, _)| *id).collect(),

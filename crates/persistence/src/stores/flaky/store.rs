@@ -90,7 +90,7 @@ impl FlakyStore for Store {
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        Ok(rows.into_iter().map(record).collect())
+        Ok(rows.into_iter().map(|row| record(repo, row)).collect())
     }
 
     async fn presences(

@@ -13,14 +13,16 @@ use signalbox_domain::time::Timestamp;
 
 use super::super::{Conn, bulk};
 use super::intake_rows::code_text;
+use super::packed;
 use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::{test_buckets, test_codes};
 use crate::sql_types::{Sql, each};
 
-type BucketRow = (TestId, Timestamp, String, String, i64, i64, Timestamp, Option<Timestamp>);
+type BucketRow = (TestId, Timestamp, String, String, i64, Timestamp, Option<Timestamp>);
 type CodeRow = (TestId, String, String, String, String, Option<Timestamp>, Option<Timestamp>);
 
+/// Failures are in rows, and the passes of all uploads are added to them.
 pub(super) async fn summaries(
     conn: &mut Conn,
     repo: RepoRef,
@@ -34,25 +36,24 @@ pub(super) async fn summaries(
             .filter(test_buckets::org_id.eq(Sql(repo.org)))
             .filter(test_buckets::test_id.eq_any(each(piece)))
             .filter(test_buckets::start.ge(Sql(since)))
-            .order((test_buckets::test_id, test_buckets::start, test_buckets::branch))
             .select((
                 test_buckets::test_id,
                 test_buckets::start,
                 test_buckets::branch,
                 test_buckets::class,
-                test_buckets::passed,
                 test_buckets::failed,
                 test_buckets::last_run_at,
                 test_buckets::last_failure_at,
             ))
             .load(conn)
             .await?;
-        for (test, start, branch, class, passed, failed, last_run, last_failure) in buckets {
-            summaries.entry(test).or_default().buckets.push(Bucket {
+        let mut failing: BTreeMap<TestId, Summary> = BTreeMap::new();
+        for (test, start, branch, class, failed, last_run, last_failure) in buckets {
+            failing.entry(test).or_default().buckets.push(Bucket {
                 start,
                 branch,
                 class: class_of(&class)?,
-                passed: number("bucket", passed)?,
+                passed: 0,
                 failed: number("bucket", failed.max(0))?,
                 last_run_at: last_run,
                 last_failure_at: last_failure.filter(|_| failed > 0),
@@ -62,16 +63,29 @@ pub(super) async fn summaries(
             .filter(test_codes::repo_id.eq(Sql(repo.id)))
             .filter(test_codes::org_id.eq(Sql(repo.org)))
             .filter(test_codes::test_id.eq_any(each(piece)))
-            .filter(test_codes::last_at.ge(Sql(since)))
-            .order((test_codes::test_id, test_codes::code, test_codes::branch, test_codes::origin))
             .select(CODE)
             .load(conn)
             .await?;
         for row in codes {
             let (test, code) = code_summary(row)?;
-            summaries.entry(test).or_default().codes.push(code);
+            failing.entry(test).or_default().codes.push(code);
         }
+        for (test, runs) in packed::passes(conn, repo, piece).await? {
+            let mut passing = Summary::of(&runs);
+            passing.buckets.retain(|bucket| bucket.start >= since);
+            // Failures are added to passes, and not the other way: there are few of them.
+            passing.add(&failing.remove(&test).unwrap_or_default());
+            failing.insert(test, passing);
+        }
+        summaries.append(&mut failing);
     }
+    // Also earlier runs of a code that was run since then.
+    for summary in summaries.values_mut() {
+        summary.codes.retain(|code| {
+            code.first_success_at.max(code.first_failure_at).is_some_and(|last| last >= since)
+        });
+    }
+    summaries.retain(|_, summary| !summary.buckets.is_empty() || !summary.codes.is_empty());
     Ok(summaries)
 }
 
@@ -82,7 +96,7 @@ pub(super) async fn codes(
     ids: &[TestId],
     code: &SameCode,
 ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, DbError> {
-    let mut found: BTreeMap<TestId, Vec<CodeSummary>> = BTreeMap::new();
+    let mut found: BTreeMap<TestId, Summary> = BTreeMap::new();
     for piece in bulk::pieces(ids) {
         let rows: Vec<CodeRow> = test_codes::table
             .filter(test_codes::repo_id.eq(Sql(repo.id)))
@@ -95,10 +109,15 @@ pub(super) async fn codes(
             .await?;
         for row in rows {
             let (test, code) = code_summary(row)?;
-            found.entry(test).or_default().push(code);
+            found.entry(test).or_default().codes.push(code);
+        }
+        for (test, runs) in packed::passes_on(conn, repo, piece, code).await? {
+            let passing = Summary { buckets: Vec::new(), ..Summary::of(&runs) };
+            found.entry(test).or_default().add(&passing);
         }
     }
-    Ok(found)
+    found.retain(|_, summary| !summary.codes.is_empty());
+    Ok(found.into_iter().map(|(test, summary)| (test, summary.codes)).collect())
 }
 
 const CODE: (

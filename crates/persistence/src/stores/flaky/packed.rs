@@ -1,0 +1,157 @@
+//! Runs that did not fail, with the uploads that they came in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use signalbox_domain::flaky::{Run, RunOutcome, RunRecord, SameCode, TestId, Upload};
+use signalbox_domain::ports::RepoRef;
+use signalbox_domain::time::Timestamp;
+
+use super::super::{Conn, bulk};
+use super::intake_rows::code_text;
+use crate::documents::Kept;
+use crate::error::DbError;
+use crate::packed_runs::{PackedRun, period, unpack};
+use crate::schema::{packed_runs, result_uploads};
+use crate::sql_types::{FIRST, Sql, each};
+
+/// Runs by their tests.
+pub(super) type Packed = BTreeMap<TestId, Vec<PackedRun>>;
+/// Uploads by their numbers.
+type Uploads = BTreeMap<i64, Upload>;
+
+/// The runs of tests in uploads that came at a time or later, and some from up to a period before.
+pub(super) async fn since(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+    from: Timestamp,
+) -> Result<Packed, DbError> {
+    let rows: Vec<(TestId, Timestamp, String)> = packed_runs::table
+        .filter(packed_runs::repo_id.eq(Sql(repo.id)))
+        .filter(packed_runs::org_id.eq(Sql(repo.org)))
+        .filter(packed_runs::test_id.eq_any(each(ids)))
+        .filter(packed_runs::start.ge(Sql(period(from))))
+        .select((packed_runs::test_id, packed_runs::start, packed_runs::runs))
+        .load(conn)
+        .await?;
+    unpacked(rows)
+}
+
+/// All runs of tests that count and passed, as they are summed up.
+pub(super) async fn passes(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+) -> Result<BTreeMap<TestId, Vec<Run>>, DbError> {
+    let packed = since(conn, repo, ids, FIRST).await?;
+    let uploads = uploads(conn, repo, &packed).await?;
+    Ok(summable(packed, &uploads))
+}
+
+/// The passing runs of tests on one code. The cost does not grow with the other codes.
+pub(super) async fn passes_on(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+    code: &SameCode,
+) -> Result<BTreeMap<TestId, Vec<Run>>, DbError> {
+    let uploads: Vec<(i64, Timestamp, Kept<Upload>)> = result_uploads::table
+        .filter(result_uploads::repo_id.eq(Sql(repo.id)))
+        .filter(result_uploads::org_id.eq(Sql(repo.org)))
+        .filter(result_uploads::code.eq(code_text(code)))
+        .select((result_uploads::number, result_uploads::received_at, result_uploads::upload))
+        .load(conn)
+        .await?;
+    let starts: BTreeSet<Timestamp> = uploads.iter().map(|(_, at, _)| period(*at)).collect();
+    let starts: Vec<Timestamp> = starts.into_iter().collect();
+    let uploads: Uploads =
+        uploads.into_iter().map(|(number, _, Kept(upload))| (number, upload)).collect();
+    if uploads.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rows: Vec<(TestId, Timestamp, String)> = packed_runs::table
+        .filter(packed_runs::repo_id.eq(Sql(repo.id)))
+        .filter(packed_runs::org_id.eq(Sql(repo.org)))
+        .filter(packed_runs::test_id.eq_any(each(ids)))
+        .filter(packed_runs::start.eq_any(each(&starts)))
+        .select((packed_runs::test_id, packed_runs::start, packed_runs::runs))
+        .load(conn)
+        .await?;
+    Ok(summable(unpacked(rows)?, &uploads))
+}
+
+/// The last runs of a test that did not fail, at most `limit`, in any order.
+pub(super) async fn recent(
+    conn: &mut Conn,
+    repo: RepoRef,
+    test: TestId,
+    limit: usize,
+) -> Result<Vec<RunRecord>, DbError> {
+    let mut packed = since(conn, repo, &[test], FIRST).await?;
+    if let Some(runs) = packed.get_mut(&test) {
+        runs.sort_by_key(|run| std::cmp::Reverse((run.at, run.attempt)));
+        runs.truncate(limit);
+    }
+    let uploads = uploads(conn, repo, &packed).await?;
+    let runs = packed.remove(&test).unwrap_or_default().into_iter();
+    let record = |run: PackedRun| {
+        let upload = uploads.get(&run.upload)?;
+        Some(RunRecord {
+            attempt: run.attempt,
+            counts: run.counts,
+            took: run.took,
+            quarantined: run.quarantined,
+            ..RunRecord::new(upload, test, run.at, run.outcome)
+        })
+    };
+    Ok(runs.filter_map(record).collect())
+}
+
+/// The uploads of runs. One that was deleted in the meantime is omitted, and so are its runs.
+async fn uploads(conn: &mut Conn, repo: RepoRef, packed: &Packed) -> Result<Uploads, DbError> {
+    let numbers: BTreeSet<i64> = packed.values().flatten().map(|run| run.upload).collect();
+    let numbers: Vec<i64> = numbers.into_iter().collect();
+    let mut found = Uploads::new();
+    for piece in bulk::pieces(&numbers) {
+        let rows: Vec<(i64, Kept<Upload>)> = result_uploads::table
+            .filter(result_uploads::repo_id.eq(Sql(repo.id)))
+            .filter(result_uploads::org_id.eq(Sql(repo.org)))
+            .filter(result_uploads::number.eq_any(piece))
+            .select((result_uploads::number, result_uploads::upload))
+            .load(conn)
+            .await?;
+        found.extend(rows.into_iter().map(|(number, Kept(upload))| (number, upload)));
+    }
+    Ok(found)
+}
+
+fn unpacked(rows: Vec<(TestId, Timestamp, String)>) -> Result<Packed, DbError> {
+    let mut packed = Packed::new();
+    for (test, start, text) in rows {
+        let runs = unpack(start, &text).ok_or_else(|| DbError::corrupt("packed runs", text))?;
+        packed.entry(test).or_default().extend(runs);
+    }
+    Ok(packed)
+}
+
+fn summable(packed: Packed, uploads: &Uploads) -> BTreeMap<TestId, Vec<Run>> {
+    let of_test = |(test, runs): (TestId, Vec<PackedRun>)| {
+        let counted = runs.into_iter().filter(PackedRun::is_counted_pass);
+        let runs = counted.filter_map(|run| {
+            let upload = uploads.get(&run.upload)?;
+            let record = RunRecord::new(upload, test, run.at, RunOutcome::Passed);
+            Some(Run {
+                at: record.at,
+                branch: record.branch,
+                class: record.class,
+                codes: vec![upload.code()],
+                origin: upload.origin,
+                passed: true,
+            })
+        });
+        (test, runs.collect())
+    };
+    packed.into_iter().map(of_test).collect()
+}
