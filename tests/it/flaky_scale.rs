@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -44,7 +45,8 @@ async fn upload(system: &System, sha: &str, xml: String) {
         assert_ne!(status["state"], "failed", "{status}");
         status["state"] == "read"
     };
-    system.until("the upload is read", read).await;
+    // A busy machine takes long for ten thousand failures without optimization.
+    system.until_within(Duration::from_mins(3), "the upload is read", read).await;
 }
 
 /// All pages of a list: the ids, in order.

@@ -1,7 +1,7 @@
 //! Uploads over weeks with the clock moved: what an upload costs when there is much history, and how
 //! much disk a result uses.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use signalbox_conformance::stores::Scenario;
@@ -66,14 +66,20 @@ async fn grow(setup: &Setup, report: &mut Report, on: On) -> Result<(), Failure>
     let mut measured = Vec::new();
     for day in 0..days {
         Memory::forget_peak()?;
-        let (cpu, begun) = (own_cpu()?, Instant::now());
+        let (cpu, mut wall) = (own_cpu()?, Duration::ZERO);
         for number in 0..uploads {
+            let begun = Instant::now();
             scenario.clock.advance(Span::minutes((24 * 60 / uploads).max(1)));
             upload(&scenario, 1 + day * uploads + number, tests, false).await?;
             let service = &scenario.service;
             while service.measure().await.during("a look")? == FlakyService::AT_ONCE {}
+            wall += begun.elapsed();
+            // What PostgreSQL does on its own within minutes, where minutes take minutes.
+            if on == On::Postgres {
+                fresh.floor.run_sql("VACUUM test_cases, packed_runs").await?;
+            }
         }
-        let (cpu, wall) = (own_cpu()? - cpu, begun.elapsed().as_secs_f64());
+        let (cpu, wall) = (own_cpu()? - cpu, wall.as_secs_f64());
         let each = |seconds: f64| seconds * 1_000.0 / f64::from(uploads);
         measured.push(Day { cpu: each(cpu), wall: each(wall), peak: Memory::own()?.peak });
         scenario.service.prepare_days().await.during("partitions")?;
