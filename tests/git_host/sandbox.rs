@@ -1,5 +1,6 @@
 //! Checks in the sandbox: what they see, what they may do, and the limits that end them.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -37,7 +38,20 @@ impl Place {
     }
 
     async fn run_for(&self, script: &str, time: Duration) -> (Result<Ended, NotRun>, String) {
-        let folder = JobFolder::new(&self.folder.path().join("jobs/1")).expect("a folder");
+        self.run_at(&self.folder.path().join("jobs/1"), script, time).await
+    }
+
+    async fn run_in(&self, folder: &Path, script: &str) -> (Result<Ended, NotRun>, String) {
+        self.run_at(folder, script, Duration::from_mins(1)).await
+    }
+
+    async fn run_at(
+        &self,
+        path: &Path,
+        script: &str,
+        time: Duration,
+    ) -> (Result<Ended, NotRun>, String) {
+        let folder = JobFolder::new(path).expect("a folder");
         let job = Job {
             run: ["sh", "-c", script].map(ToOwned::to_owned).to_vec(),
             environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
@@ -48,7 +62,7 @@ impl Place {
         let mut output = Output::default();
         let ended = self.sandbox.run(job, &folder, &mut stopped, &mut output).await;
         folder.clear().await;
-        assert!(!self.folder.path().join("jobs/1").exists(), "its folder is removed");
+        assert!(!path.exists(), "its folder is removed");
         (ended, output.into_text())
     }
 
@@ -184,6 +198,44 @@ async fn too_much_memory_ends_a_check() {
     }
     let (ended, text) = place.run("echo small").await;
     assert_eq!((code(&ended), text.as_str()), (Some(0), "small\n"));
+}
+
+/// A small file system, until it is dropped; `None` where this user may not mount any.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn new(size: &str) -> Option<Self> {
+        let folder = TempDir::new().expect("a folder");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(folder.path());
+        mount.output().is_ok_and(|it| it.status.success()).then_some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        Command::new("umount").arg("-l").arg(self.0.path()).output().ok();
+    }
+}
+
+#[tokio::test]
+async fn a_check_that_fills_the_disk_is_ended() {
+    let disk = works_here().then(|| SmallDisk::new("96m")).flatten();
+    let Some(disk) = disk else {
+        println!("NOT TESTED: this process may not mount a file system");
+        return;
+    };
+    let settings = SandboxSettings { keep_free_mib: 32, ..SandboxSettings::default() };
+    let place = Place::new(settings);
+    // Also what has no name any more counts.
+    let script =
+        "exec 3> file; rm file; while :; do head -c 1000000 /dev/zero >&3; sleep 0.01; done";
+    let (ended, text) = place.run_in(&disk.0.path().join("job"), script).await;
+    assert_eq!(limit(ended), "it left less than 32 MiB of the disk free", "{text}");
+    std::fs::write(disk.0.path().join("other"), vec![1; 80 << 20]).expect("written");
+    let (ended, _) = place.run_in(&disk.0.path().join("job"), "true").await;
+    let words = format!("{:?}", ended.expect_err("it waits for space"));
+    assert!(words.contains("MiB free, and sandbox.keep_free_mib is 32"), "{words}");
 }
 
 #[tokio::test]

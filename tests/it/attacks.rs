@@ -201,10 +201,9 @@ async fn reading_secrets(on: On) {
     has_none(&text, &["READ", "SIGNALBOX_TEST"]);
     assert!(!text.contains(SECRET), "{text}");
     let files: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FILE ")).collect();
-    let known = |file: &&str| {
-        *file == "/dev/null" || file.starts_with("pipe:") || file.starts_with("/proc/")
-    };
-    assert!(files.len() >= 3 && files.iter().all(|it| known(&it)), "{text}");
+    // Pipes of its own, and what has been closed since the folder was listed.
+    let known = |file: &&str| ["", "/dev/null"].contains(file) || file.starts_with("pipe:");
+    assert!(files.len() >= 3 && files.iter().all(known), "{text}");
     assert!(!text.contains("uid=0"), "{text}");
     for line in text.lines().filter(|line| line.starts_with("Cap")) {
         assert!(line.ends_with("\t0000000000000000"), "no capability is left: {text}");
@@ -245,7 +244,7 @@ async fn surviving_in_a_session(on: On) {
     let target = Target::new(on, Checks::Isolated).await;
     let number = format!("9{}", std::process::id());
     let text = target.attack(&SURVIVE.replace("NUMBER", &number)).await;
-    assert!(text.contains("STARTED 3"), "the attack is a real one: {text}");
+    assert!(text.contains("STARTED"), "the attack is a real one: {text}");
     let left = processes(&format!("sleep {number} "));
     assert!(left.is_empty(), "{left:?}: {text}");
 }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use crate::bubblewrap::{self, Identity};
-use crate::supervisor::{Isolation, SUPERVISE};
+use crate::supervisor::{Isolation, SUPERVISE, free_space};
 use crate::users::UserId;
 use crate::{
     Ended, Job, JobFolder, NotReady, NotRun, Output, Sandbox, SandboxSettings, folder, leftovers,
@@ -89,6 +89,14 @@ impl LocalSandbox {
         }
     }
 
+    /// Why a job cannot begin: its disk is as full as one may make it.
+    fn too_full(&self, folder: &JobFolder) -> Option<String> {
+        let least = self.settings.keep_free_mib;
+        let free = free_space(folder.path().as_os_str())?;
+        (free < u64::from(least))
+            .then(|| format!("the disk has {free} MiB free, and sandbox.keep_free_mib is {least}"))
+    }
+
     /// Prepares the folder of a job for a user.
     async fn prepare(folder: &JobFolder, identity: Identity) -> std::io::Result<()> {
         let path = folder.path().to_owned();
@@ -106,7 +114,9 @@ impl LocalSandbox {
     fn command(&self, job: &Job, folder: &JobFolder, identity: Option<Identity>) -> Command {
         let mut command = Command::new(&self.supervisor);
         command.arg(SUPERVISE).arg(folder.path());
-        command.arg((u64::from(self.settings.memory_mib) * MIB / 1024).to_string());
+        // A server that trusts its checks waits for a full disk itself.
+        let free = identity.map_or(0, |_| self.settings.keep_free_mib);
+        command.args([self.settings.memory_mib.to_string(), free.to_string()]);
         command.env_clear().current_dir(folder.checkout());
         command.envs(job.environment.iter().map(|(name, value)| (name, value)));
         if let Some(identity) = identity {
@@ -162,6 +172,9 @@ impl Sandbox for LocalSandbox {
         if is_isolated && let Some((hidden, by)) = bubblewrap::exposed(&self.settings, &job.hidden)
         {
             return Err(NotRun::Machine(std::io::Error::other(exposed(&hidden, &by))));
+        }
+        if is_isolated && let Some(words) = self.too_full(folder) {
+            return Err(NotRun::Machine(std::io::Error::other(words)));
         }
         let as_root = is_isolated && geteuid().is_root();
         // The id is free again when no process of the job is left.

@@ -40,6 +40,8 @@ pub struct SandboxSettings {
     pub processes: u32,
     /// The most that a check may print, in MiB, at least 1.
     pub output_mib: u32,
+    /// The free space that a check must leave on the disk of its folder, in MiB; 0: none.
+    pub keep_free_mib: u32,
     /// Further folders and files of this machine that checks can read, such as those of compilers.
     pub read_only_paths: Vec<PathBuf>,
     /// On a server that runs as root: the user and group id of a check. Checks at the same time
@@ -56,6 +58,7 @@ impl Default for SandboxSettings {
             memory_mib: 8_192,
             processes: 2_048,
             output_mib: 256,
+            keep_free_mib: 1_024,
             read_only_paths: Vec::new(),
             // In a range that neither Debian nor systemd gives to users.
             first_user_id: 60_800,

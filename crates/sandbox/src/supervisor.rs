@@ -10,8 +10,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -26,7 +25,7 @@ pub(crate) const TERMINATE: u8 = b't';
 /// How long it is tried to end what does not want to end, as a process that waits for a disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the memory of a check is looked at.
+/// How often the memory and the disk of a check are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What a command of a check is started by.
@@ -51,8 +50,36 @@ impl Isolation {
     }
 }
 
-/// Supervises a check, if the arguments of the program are: `PROGRAM supervise-check FOLDER KIB
-/// ISOLATION COMMAND…` with a channel to the server as its standard input. A program that runs
+/// What ends a check while it runs; 0: nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The most memory of its processes, in MiB.
+    pub(crate) memory_mib: u32,
+    /// The least free space on the disk of its folder, in MiB.
+    pub(crate) free_mib: u32,
+}
+
+impl Limits {
+    /// The limit that a check breaks now.
+    fn broken(self, folder: &OsStr) -> Option<String> {
+        let Self { memory_mib, free_mib } = self;
+        let used = || descendants().iter().map(Process::memory_kib).sum::<u64>() / 1024;
+        if memory_mib > 0 && used() >= u64::from(memory_mib) {
+            return Some(format!("it used more than {memory_mib} MiB of memory"));
+        }
+        let is_full = free_mib > 0 && free_space(folder)? < u64::from(free_mib);
+        is_full.then(|| format!("it left less than {free_mib} MiB of the disk free"))
+    }
+}
+
+/// The free space on the disk of a folder, in MiB.
+pub(crate) fn free_space(folder: &OsStr) -> Option<u64> {
+    let state = rustix::fs::statvfs(folder).ok()?;
+    Some(state.f_bavail.saturating_mul(state.f_frsize) / (1024 * 1024))
+}
+
+/// Supervises a check, if the arguments of the program are: `PROGRAM supervise-check FOLDER
+/// MEMORY-MIB FREE-MIB ISOLATION COMMAND…` with a channel to the server as its standard input. A program that runs
 /// checks calls this first of all, and ends with the code that it returns.
 pub fn supervise(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
@@ -60,13 +87,15 @@ pub fn supervise(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCo
         return None;
     }
     let folder = arguments.next().unwrap_or_default();
-    let memory = arguments.next().and_then(|it| it.to_str()?.parse().ok());
+    let mut number = || arguments.next()?.to_str()?.parse().ok();
+    let (memory, free) = (number(), number());
     let isolation = arguments.next().and_then(|it| Isolation::parse(&it));
-    let (Some(memory), Some(isolation)) = (memory, isolation) else {
+    let (Some(memory_mib), Some(free_mib), Some(isolation)) = (memory, free, isolation) else {
         return Some(ExitCode::FAILURE);
     };
+    let limits = Limits { memory_mib, free_mib };
     let command: Vec<OsString> = arguments.collect();
-    Some(match run(&folder, memory, isolation, &command) {
+    Some(match run(&folder, limits, isolation, &command) {
         Ok(()) => ExitCode::SUCCESS,
         // The server sees that the channel was closed without an answer.
         Err(_) => ExitCode::FAILURE,
@@ -114,7 +143,7 @@ impl SupervisorMessage {
 
 fn run(
     folder: &OsStr,
-    memory_kib: u64,
+    limits: Limits,
     isolation: Isolation,
     command: &[OsString],
 ) -> io::Result<()> {
@@ -145,10 +174,10 @@ fn run(
     });
     let orders = channel.try_clone()?;
     std::thread::spawn(move || obey(orders, check, isolation));
-    let over = Arc::new(AtomicBool::new(false));
-    if memory_kib > 0 {
-        let over = over.clone();
-        std::thread::spawn(move || watch_memory(memory_kib, &over));
+    let broken = Arc::new(OnceLock::new());
+    {
+        let (broken, folder) = (broken.clone(), folder.to_owned());
+        std::thread::spawn(move || watch(limits, &folder, &broken));
     }
     let mut status = None;
     while status.is_none() {
@@ -160,8 +189,8 @@ fn run(
     }
     let left = end_all(Instant::now() + PATIENCE);
     let status = status.unwrap_or_default();
-    let told = if over.load(Ordering::SeqCst) {
-        SupervisorMessage::Over(format!("it used more than {} MiB of memory", memory_kib / 1024))
+    let told = if let Some(words) = broken.get() {
+        SupervisorMessage::Over(words.clone())
     } else if left == 0 && report.is_some_and(|report| !says_begun(report)) {
         let words = "could not set up the sandbox".to_owned();
         SupervisorMessage::Error { program: false, words }
@@ -201,12 +230,12 @@ fn first_to_go<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Ends a check whose processes use more than that together.
-fn watch_memory(most_kib: u64, over: &AtomicBool) {
+/// Ends a check when it breaks a limit, and keeps which one.
+fn watch(limits: Limits, folder: &OsStr, broken: &OnceLock<String>) {
     loop {
-        let used: u64 = descendants().iter().map(Process::memory_kib).sum();
-        if used > most_kib {
-            over.store(true, Ordering::SeqCst);
+        if let Some(words) = limits.broken(folder) {
+            // The first one that it broke.
+            let _later = broken.set(words);
             kill_all();
         }
         leftovers::pause(LOOK);

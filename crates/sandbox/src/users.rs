@@ -15,7 +15,8 @@ impl UserId {
     /// The lowest free id, from `first` on.
     pub(crate) fn take(first: u32) -> Self {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = (first..).find(|id| !taken.contains(id)).unwrap_or(first);
+        let mut ids = first..=u32::MAX - 1;
+        let id = ids.find(|id| !taken.contains(id)).unwrap_or(first);
         taken.insert(id);
         Self(id)
     }
