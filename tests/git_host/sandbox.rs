@@ -10,7 +10,7 @@ use signalbox_git::LocalChecksRunner;
 use signalbox_sandbox::{
     Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox, SandboxSettings,
 };
-use signalbox_tests::{is_root, sandbox_of};
+use signalbox_tests::{is_root, not_tested, sandbox_of};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -100,7 +100,7 @@ fn is_running(command: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_check_that_harms_nobody_works() {
+async fn a_harmless_check_works() {
     if !works_here() {
         return;
     }
@@ -158,7 +158,7 @@ async fn paths_of_the_operator_can_be_read_and_not_written() {
     let tools = TempDir::with_prefix_in("tools", "/opt").or_else(|_| TempDir::with_prefix("tools"));
     let tools = tools.expect("a folder");
     if tools.path().starts_with("/tmp") {
-        println!("NOT TESTED: this user has no place outside of /tmp for tools");
+        not_tested("this user has no place outside of /tmp for tools");
         return;
     }
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -222,7 +222,7 @@ impl Drop for SmallDisk {
 async fn a_check_that_fills_the_disk_is_ended() {
     let disk = works_here().then(|| SmallDisk::new("96m")).flatten();
     let Some(disk) = disk else {
-        println!("NOT TESTED: this process may not mount a file system");
+        not_tested("this process may not mount a file system");
         return;
     };
     let settings = SandboxSettings { keep_free_mib: 32, ..SandboxSettings::default() };

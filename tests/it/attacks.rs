@@ -16,7 +16,7 @@ use crate::harness::{On, System, program};
 /// Runs what a pull request brings.
 const CHECK: &str = "if [ -e attack.sh ]; then . ./attack.sh; fi\n";
 const SECRET: &str = "correct-horse-battery-staple";
-/// Until the test lets it go.
+/// Until the test releases it.
 const WAIT: &str = "while [ ! -e go ]; do sleep 0.05; done\n";
 /// An ordinary user.
 const USER: &str = "65534";
@@ -58,7 +58,7 @@ impl Target {
         jobs.filter(|job| job.join("checkout/attack.sh").exists()).collect()
     }
 
-    /// Opens a pull request whose check waits until it is let go, then attacks, and fails; returns
+    /// Opens a pull request whose check waits until it is released, then attacks, and fails; returns
     /// what it printed.
     async fn attack(&self, script: &str) -> String {
         self.attack_on("main", script).await

@@ -15,16 +15,21 @@ pub fn is_root() -> bool {
 }
 
 /// Whether a server of that kind of user, `user` or `root`, can isolate checks here. `tests/run`
-/// finds out where it cannot, prints that, and says so in a variable. Without the variable a test
+/// determines where it cannot, prints it, and names it in a variable. Without the variable a test
 /// of the sandbox fails where there is none, and is never skipped.
-#[expect(clippy::print_stdout, reason = "a skipped test prints why")]
 pub fn sandbox_of(user: &str) -> bool {
     let missing = std::env::var("SIGNALBOX_TEST_WITHOUT_SANDBOX").unwrap_or_default();
     let is_there = !missing.split_whitespace().any(|it| it == user);
     if !is_there {
-        println!("NOT TESTED: no sandbox for a server of this kind of user here: {user}");
+        not_tested(&format!("no sandbox for a server of this kind of user here: {user}"));
     }
     is_there
+}
+
+/// Prints why a test does not run here.
+#[expect(clippy::print_stdout, reason = "a skipped test prints why")]
+pub fn not_tested(why: &str) {
+    println!("NOT TESTED: {why}");
 }
 
 /// A port that is free, and stays so until this process ends: no other test is given it, also while

@@ -301,7 +301,7 @@ impl LocalChecksRunner {
         Ok(Ran { conclusion, summary, output, left })
     }
 
-    /// The variables of a check, beside those that the sandbox sets.
+    /// The variables of a check, beside the ones that the sandbox sets.
     fn environment(&self, job: &ChecksJob) -> Vec<(String, OsString)> {
         let prs: Vec<String> = job.checks.prs.iter().map(ToString::to_string).collect();
         let fixed = [

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_is_shared_only_if_the_operator_says_so() {
+    fn the_network_is_shared_only_by_a_setting() {
         let mut settings = SandboxSettings::default();
         assert!(line(&settings, Identity::Own(1_000)).contains("--unshare-net"));
         settings.network = true;

@@ -110,7 +110,7 @@ impl LocalSandbox {
         prepared.await.map_err(std::io::Error::other)?
     }
 
-    /// The supervisor of a job that runs as somebody, or without isolation as the server.
+    /// The supervisor of a job that runs as an identity, or without isolation as the server.
     fn command(&self, job: &Job, folder: &JobFolder, identity: Option<Identity>) -> Command {
         let mut command = Command::new(&self.supervisor);
         command.arg(SUPERVISE).arg(folder.path());

@@ -125,7 +125,7 @@ pub(crate) async fn run(
     }
     drop(tokio::time::timeout(DRAIN, watched.drain()).await);
     match (answer, ended) {
-        // Whatever the supervisor says of a check that it had to end.
+        // Also if the supervisor reports an error about a check that it had to end.
         (_, Some(ended)) => Ok(ended),
         (Some(SupervisorMessage::Error { program: true, words }), None) => {
             Err(NotRun::Program(io::Error::other(words)))

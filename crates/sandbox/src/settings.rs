@@ -87,7 +87,7 @@ fn boolean<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
 pub struct SettingProblem {
     /// Its key.
     pub key: &'static str,
-    /// What is wrong, and what is allowed.
+    /// The rule, and the value that breaks it.
     pub problem: String,
 }
 

@@ -25,7 +25,7 @@ pub(crate) const TERMINATE: u8 = b't';
 /// How long it is tried to end what does not want to end, as a process that waits for a disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the memory and the disk of a check are looked at.
+/// How often the memory and the disk of a check are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What a command of a check is started by.
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) enum Isolation {
     /// Nothing.
     None,
-    /// `bwrap`, which reports to a descriptor that the command has begun and how it ended.
+    /// `bwrap`, which reports to a descriptor that the command has begun and its exit code.
     Bubblewrap,
 }
 
