@@ -27,13 +27,14 @@ const OUTBOUND: [&str; 5] = [
     "signalbox-webhooks",
 ];
 /// The other parts of the program: each with the workspace crates that it may depend on.
-const PARTS: [(&str, &[&str]); 10] = [
+const PARTS: [(&str, &[&str]); 11] = [
     ("signalbox-terminal", &[]),
     ("signalbox-client", &[]),
-    (HOSTS, &[DOMAIN]),
-    ("signalbox-git", &[DOMAIN, HOSTS]),
+    (SANDBOX, &[DOMAIN]),
+    (HOSTS, &[DOMAIN, SANDBOX]),
+    ("signalbox-git", &[DOMAIN, HOSTS, SANDBOX]),
     ("signalbox-github", &[DOMAIN, HOSTS]),
-    (CONFIG, &[DOMAIN, HOSTS]),
+    (CONFIG, &[DOMAIN, HOSTS, SANDBOX]),
     ("signalbox-telemetry", &[CONFIG, DOMAIN]),
     (
         "signalbox-cli",
@@ -60,6 +61,7 @@ const PARTS: [(&str, &[&str]); 10] = [
             CONFIG,
             DOMAIN,
             HOSTS,
+            SANDBOX,
             SERVICES,
             WORDING,
         ],
@@ -68,6 +70,8 @@ const PARTS: [(&str, &[&str]); 10] = [
 /// The interface of a git host's crate, and the registry of hosts.
 const HOSTS: &str = "signalbox-hosts";
 const CONFIG: &str = "signalbox-config";
+/// What runs checks on this machine: its seam, which hosts are given, and the sandbox.
+const SANDBOX: &str = "signalbox-sandbox";
 /// The crates that name git hosts: their own, and those for tests and measurements.
 const HOST_CRATES: [&str; 4] =
     ["crates/git/", "crates/github/", "crates/testkit/", "crates/bench/"];

@@ -55,6 +55,18 @@ fn systemd_takes_the_unit_and_finds_it_hardened() {
     examine("systemd-analyze", &threshold);
 }
 
+#[test]
+fn systemd_takes_the_drop_in_for_checks() {
+    let unit = read("deploy/signalbox.service").replace("/usr/local/bin/signalbox", "/bin/true");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("signalbox.service");
+    let drop_ins = folder.path().join("signalbox.service.d");
+    std::fs::create_dir(&drop_ins).expect("made");
+    std::fs::write(&path, unit).expect("written");
+    std::fs::write(drop_ins.join("checks.conf"), read("deploy/checks.conf")).expect("written");
+    examine("systemd-analyze", &["verify", "--man=no", &path.display().to_string()]);
+}
+
 /// Every name of a metric in an expression.
 fn names(expression: &str) -> BTreeSet<String> {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';

@@ -10,11 +10,13 @@ use async_trait::async_trait;
 use signalbox_domain::flaky::{Actor, Excuse, Excused, QuarantineCause};
 use signalbox_domain::ids::{BranchName, PrNumber, RunId};
 use signalbox_domain::ports::{
-    CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, LeftReports, SinkClosed,
+    CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, HostError, LeftReports,
+    SinkClosed,
 };
 use signalbox_domain::queue::{Candidate, CheckConclusion, CheckReport, RunChecks};
 use signalbox_domain::testing::ManualClock;
 use signalbox_git::{ChecksConfig, LocalChecksRunner};
+use signalbox_sandbox::{LocalSandbox, SandboxSettings};
 use uuid::Uuid;
 
 use crate::World;
@@ -26,6 +28,18 @@ pub(crate) struct Reports {
     outputs: std::sync::Mutex<Vec<CheckOutput>>,
     taken: Arc<Taken>,
     closed: AtomicBool,
+}
+
+impl Reports {
+    /// Whether nothing was reported.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.checks.lock().expect("a lock").is_empty()
+    }
+
+    /// The output of the first check.
+    pub(crate) fn text(&self) -> String {
+        self.outputs.lock().expect("a lock")[0].text.clone()
+    }
 }
 
 #[async_trait]
@@ -75,7 +89,7 @@ impl CheckReports for Taken {
 }
 
 /// The server's program, which supervises checks.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let test = std::env::current_exe().expect("this test's own path");
     let target = test.parent().and_then(Path::parent).expect("the target folder");
     let program = target.join("signalbox");
@@ -84,14 +98,24 @@ fn program() -> PathBuf {
 }
 
 pub(crate) fn runner(world: &World, reports: &Reports) -> LocalChecksRunner {
+    let settings = SandboxSettings { unsafe_local: true, ..SandboxSettings::default() };
+    runner_in(settings, world, reports)
+}
+
+pub(crate) fn runner_in(
+    settings: SandboxSettings,
+    world: &World,
+    reports: &Reports,
+) -> LocalChecksRunner {
     LocalChecksRunner::new(
         ChecksConfig {
             work_dir: world.folder().join("checks"),
             timeout_minutes: 1,
             pass_env: Vec::new(),
             public_url: "http://localhost".into(),
-            supervisor: program(),
+            clone_depth: 20,
         },
+        Arc::new(LocalSandbox::new(settings, program(), vec![world.folder().to_owned()])),
         world.host.clone(),
         Arc::new(ManualClock::default()),
         reports.taken.clone(),
@@ -99,10 +123,31 @@ pub(crate) fn runner(world: &World, reports: &Reports) -> LocalChecksRunner {
 }
 
 async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports) {
+    run_checks_with(&runner(world, reports), world, config, script, reports).await;
+}
+
+pub(crate) async fn run_checks_with(
+    runner: &LocalChecksRunner,
+    world: &World,
+    config: &str,
+    script: &str,
+    reports: &Reports,
+) {
+    try_checks(runner, world, config, script, reports).await.expect("it runs");
+    let left = std::fs::read_dir(world.folder().join("checks"));
+    assert!(left.is_ok_and(|mut left| left.next().is_none()), "checkouts are removed");
+}
+
+pub(crate) async fn try_checks(
+    runner: &LocalChecksRunner,
+    world: &World,
+    config: &str,
+    script: &str,
+    reports: &Reports,
+) -> Result<(), HostError> {
     world.commit(&[(".signalbox.toml", config), ("check.sh", script)], "base");
     let head = world.push("main");
     let tree = world.tree(&head);
-    let runner = runner(world, reports);
     let job = ChecksJob {
         repository: world.repository.clone(),
         checks: RunChecks {
@@ -118,12 +163,10 @@ async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports
             required: vec!["test".into(), "missing".into()],
         },
     };
-    runner.run(&job, reports).await.expect("it runs");
-    let left = std::fs::read_dir(world.folder().join("checks"));
-    assert!(left.is_ok_and(|mut left| left.next().is_none()), "checkouts are removed");
+    runner.run(&job, reports).await
 }
 
-const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n";
+pub(crate) const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_runs_in_a_clean_checkout_with_a_fixed_environment() {

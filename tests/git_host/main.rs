@@ -5,6 +5,7 @@ mod checks;
 mod checks_runner;
 mod faults;
 mod locks;
+mod sandbox;
 mod snapshots;
 
 use std::ops::Deref;

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
+use signalbox_tests::{is_root, sandbox_of};
 
 use crate::harness::{On, System};
 
@@ -37,6 +38,7 @@ async fn a_healthy_system(on: On) {
         "migrations",
         "clock",
         "repositories",
+        "sandbox",
     ] {
         let found = statuses(&report, name);
         assert!(!found.is_empty() && !found.contains(&"fail".to_owned()), "{name}: {report}");
@@ -54,6 +56,30 @@ async fn a_healthy_system_on_sqlite() {
 #[tokio::test]
 async fn a_healthy_system_on_postgres() {
     a_healthy_system(On::Postgres).await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_sandbox_is_warned_of() {
+    let system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    let (_, report) = examine(&system, &[]);
+    assert_eq!(statuses(&report, "sandbox"), ["warn"], "{report}");
+    assert!(report.to_string().contains("sandbox.unsafe_local is on"), "{report}");
+    let log = std::fs::read_to_string(system.path("server.log")).expect("a log");
+    assert!(log.contains("sandbox.unsafe_local is on"), "it is in the log of the start: {log}");
+
+    let isolated = |path: &str| {
+        let mut command = system.command(&["doctor", "--json"]);
+        command.env("SIGNALBOX_SANDBOX__UNSAFE_LOCAL", "false").env("PATH", path);
+        let done = command.output().expect("run");
+        serde_json::from_slice::<Value>(&done.stdout).expect("JSON")
+    };
+    let report = isolated("/nowhere");
+    assert_eq!(statuses(&report, "sandbox"), ["fail"], "{report}");
+    assert!(report.to_string().contains("apt install bubblewrap"), "{report}");
+    if sandbox_of(if is_root() { "root" } else { "user" }) {
+        let report = isolated(&std::env::var("PATH").expect("a path"));
+        assert_eq!(statuses(&report, "sandbox"), ["ok"], "{report}");
+    }
 }
 
 #[tokio::test]

@@ -171,6 +171,8 @@ impl System {
             .args(["--database", &self.database, "--data-dir", "data"])
             .args(args)
             .env("RUST_LOG", "info")
+            // These checks are the tests' own, and reach into their folders.
+            .env("SIGNALBOX_SANDBOX__UNSAFE_LOCAL", "true")
             .envs(self.environment.iter().cloned());
         let config = self.path("signalbox.toml");
         if config.exists() {
@@ -239,12 +241,23 @@ impl System {
 
     /// Makes a branch with these files on `main`, and opens a pull request from it.
     pub(crate) fn pull_request(&self, branch: &str, files: &[(&str, &str)]) -> u64 {
+        self.pull_request_on("main", branch, files)
+    }
+
+    /// The same on another target.
+    pub(crate) fn pull_request_on(
+        &self,
+        target: &str,
+        branch: &str,
+        files: &[(&str, &str)],
+    ) -> u64 {
         self.git("work", &["checkout", "-q", "-b", branch, "main"]);
         self.write(files);
         self.commit(&format!("change {branch}"));
         self.push(branch);
         self.git("work", &["checkout", "-q", "main"]);
-        let opened = ["pr", "open", "git.local/acme/calc", "--branch", branch, "--json"];
+        let opened =
+            ["pr", "open", "git.local/acme/calc", "--branch", branch, "--target", target, "--json"];
         let opened: Value = serde_json::from_str(&self.run(&opened)).expect("JSON");
         opened["number"].as_u64().expect("a number")
     }
@@ -276,6 +289,11 @@ impl System {
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
         let kibibytes = peak.split_whitespace().next().expect("a number");
         kibibytes.parse::<u64>().expect("a number") / 1024
+    }
+
+    /// The id of the server's process.
+    pub(crate) fn server_id(&self) -> u32 {
+        self.server.as_ref().expect("a running server").id()
     }
 
     /// Kills the server without warning.

@@ -1,6 +1,7 @@
 //! The whole system: a real server process over HTTP, a real bare repository, real checks.
 
 mod api;
+mod attacks;
 mod audit;
 mod backup;
 mod commands;

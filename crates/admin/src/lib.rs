@@ -19,7 +19,7 @@ mod webhook_key;
 pub use audit::{Audit, audit};
 pub use backup::{backup, restore};
 pub use database::open_database;
-pub use doctor::{doctor, exposures};
+pub use doctor::{doctor, exposures, sandbox};
 pub use error::AdminError;
 pub use hook::{Hook, hook};
 pub use lock::{Lock, take as lock};

@@ -127,7 +127,7 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppEr
     if let Some(warning) = config.unshared_uploads(database.is_embedded()) {
         tracing::warn!("{warning}");
     }
-    for warning in signalbox_admin::exposures(&config) {
+    for warning in signalbox_admin::exposures(&config, &database.stores()).await {
         tracing::warn!(warning, "the server is exposed");
     }
     let app = App::new(config, database).await?;

@@ -73,6 +73,7 @@ impl App {
             reports: reports.clone(),
             public_url: config.public_url(),
             folder: config.data_dir().join("checks"),
+            sandbox: signalbox_admin::sandbox(&config),
         };
         let settings = hosts::settings(&config, &orgs)?;
         let hosts = ConnectedHosts::connect(hosts::KINDS, settings, &parts, observer.clone());

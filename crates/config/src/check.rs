@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use signalbox_domain::ids::{HostId, OrgSlug};
+use signalbox_sandbox::SettingProblem;
 use url::Url;
 
 use crate::{Config, ConfigError, without_password};
@@ -43,6 +44,9 @@ impl Config {
                 let problem = format!("must be from 1 to 36500, but is {value}");
                 return Err(ConfigError::setting(format!("retention.{key}"), problem));
             }
+        }
+        if let Some(SettingProblem { key, problem }) = self.sandbox.problem() {
+            return Err(ConfigError::setting(format!("sandbox.{key}"), problem));
         }
         self.telemetry()?;
         self.flaky()?;

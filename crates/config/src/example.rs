@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use signalbox_hosts::Kinds;
+use signalbox_sandbox::SandboxSettings;
 
 use crate::{
     Config, Database, Flaky, Host, Log, Oidc, Organization, Pages, Retention, Server, Telemetry,
@@ -26,6 +27,7 @@ pub fn example(kinds: Kinds) -> String {
             otlp_endpoint: Some("http://127.0.0.1:4318".into()),
             ..Telemetry::default()
         },
+        sandbox: SandboxSettings::default(),
         retention: Retention::default(),
         flaky: Flaky {
             ticket_url: Some("https://tickets.example/browse/{id}".into()),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use signalbox_hosts::{Kinds, Table};
+use signalbox_sandbox::SandboxSettings;
 use toml::Value;
 use url::Url;
 
@@ -24,6 +25,8 @@ pub struct Config {
     pub log: Log,
     /// Traces.
     pub telemetry: Telemetry,
+    /// How checks run on this machine.
+    pub sandbox: SandboxSettings,
     /// How long records are kept.
     pub retention: Retention,
     /// Test results and flaky tests.
@@ -316,6 +319,17 @@ impl Config {
         self.database.url.clone().unwrap_or_else(|| {
             format!("{SQLITE}{}", self.data_dir().join("signalbox.db").display())
         })
+    }
+
+    /// Files and folders that no check may see.
+    pub fn hidden_paths(&self) -> Vec<PathBuf> {
+        let database = self.database_url();
+        let database = database.strip_prefix(SQLITE).map(PathBuf::from);
+        let secret = self.oidc.as_ref().map(|it| it.client_secret_file.clone());
+        let own = [self.data_dir(), self.webhook_keys()].into_iter();
+        let further = [database, secret, self.uploads.credentials_file.clone()];
+        let paths = own.chain(further.into_iter().flatten());
+        paths.map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
     }
 
     /// The database's URL, valid from every working directory.

@@ -1,7 +1,7 @@
 //! The checks runner: runs the checks of the target branch's configuration on a candidate.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,15 @@ use signalbox_domain::ports::{
     SinkClosed,
 };
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
-use tokio::process::Command;
+use signalbox_sandbox::{Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use crate::checkout::{self, Folder, NotCheckedOut, check_out, unavailable};
+use crate::checkout::{NotCheckedOut, check_out, unavailable};
 use crate::config::{self, CONFIG_FILE, CheckConfig, RepositoryConfig};
 use crate::git::Git;
 use crate::host::PlainGitHost;
-use crate::leftovers;
-use crate::output::Output;
-use crate::process::{self, Ended, NotRun};
 use crate::reports::{self, Collected};
-use crate::supervisor::SUPERVISE;
 
 /// How checks are run.
 #[derive(Clone, Debug)]
@@ -38,15 +34,14 @@ pub struct ChecksConfig {
     pub pass_env: Vec<String>,
     /// The server's own address, for links.
     pub public_url: String,
-    /// The program that supervises a check: one that calls [`supervise`](crate::supervise) first
-    /// of all, such as this one.
-    pub supervisor: PathBuf,
+    /// How many commits a checkout has, the candidate among them; 0: all.
+    pub clone_depth: u32,
 }
 
-/// Runs checks on this machine, each in a clean checkout and under a supervisor of its own, which
-/// leaves none of its processes behind.
+/// Runs checks on this machine, each in a clean checkout and in a sandbox.
 pub struct LocalChecksRunner {
     config: ChecksConfig,
+    sandbox: Arc<dyn Sandbox>,
     host: Arc<PlainGitHost>,
     clock: Arc<dyn Clock>,
     reports: Arc<dyn CheckReports>,
@@ -68,9 +63,10 @@ struct Finished {
 }
 
 impl LocalChecksRunner {
-    /// A runner for the repositories of that host.
+    /// A runner for the repositories of that host, in that sandbox.
     pub fn new(
         mut config: ChecksConfig,
+        sandbox: Arc<dyn Sandbox>,
         host: Arc<PlainGitHost>,
         clock: Arc<dyn Clock>,
         reports: Arc<dyn CheckReports>,
@@ -79,23 +75,13 @@ impl LocalChecksRunner {
         if let Ok(absolute) = std::path::absolute(&config.work_dir) {
             config.work_dir = absolute;
         }
-        Self { config, host, clock, reports }
+        Self { config, sandbox, host, clock, reports }
     }
 
     /// Kills the processes that a crashed server has left running, and removes its checkouts. For
     /// the start of the only server that uses the work folder.
     pub fn sweep_leftovers(&self) {
-        let left = leftovers::kill_marked(&self.config.work_dir);
-        if left > 0 {
-            tracing::warn!(
-                left,
-                "could not end the left-over check processes of an earlier server"
-            );
-        }
-        let Ok(jobs) = std::fs::read_dir(&self.config.work_dir) else { return };
-        for job in jobs.flatten() {
-            checkout::clear(&job.path());
-        }
+        LocalSandbox::sweep(&self.config.work_dir);
     }
 
     fn report(
@@ -132,6 +118,10 @@ impl LocalChecksRunner {
         sink: &dyn ChecksSink,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<(), Stop> {
+        // Nothing of a candidate is run, nor called failed, while there is no sandbox for it.
+        if let Err(refused) = self.sandbox.ready().await {
+            return Err(HostError::Unavailable { words: refused.to_string() }.into());
+        }
         let git = self.host.git(&job.repository)?;
         let config = match config::read(&git, job.checks.config_from.as_str()).await? {
             Some(Ok(config)) => config,
@@ -216,15 +206,15 @@ impl LocalChecksRunner {
         number: usize,
         stopped: &mut watch::Receiver<bool>,
     ) -> Result<Ran, Stop> {
-        let folder = self.config.work_dir.join(format!("{}-{number}", job.checks.run));
+        let path = self.config.work_dir.join(format!("{}-{number}", job.checks.run));
         let made = {
-            let folder = folder.clone();
-            spawn_blocking(move || Folder::new(&folder)).await
+            let path = path.clone();
+            spawn_blocking(move || JobFolder::new(&path)).await
         };
         let made = made.map_err(std::io::Error::other).and_then(|made| made);
-        let made = made.map_err(|error| unavailable(&folder, &error))?;
+        let folder = made.map_err(|error| unavailable(&path, &error))?;
         let ran = self.run_in(job, git, check, &folder, stopped).await;
-        made.clear().await;
+        folder.clear().await;
         ran
     }
 
@@ -233,13 +223,13 @@ impl LocalChecksRunner {
         job: &ChecksJob,
         git: &Git,
         check: &CheckConfig,
-        folder: &Path,
+        folder: &JobFolder,
         stopped: &mut watch::Receiver<bool>,
     ) -> Result<Ran, Stop> {
         let sha = job.checks.candidate.sha.as_str();
-        let checkout = folder.join("checkout");
+        let checkout = folder.checkout();
         let checked_out = tokio::select! {
-            done = check_out(git, &checkout, sha) => done,
+            done = check_out(git, &checkout, sha, self.config.clone_depth) => done,
             _ = stopped.wait_for(|stopped| *stopped) => return Err(Stop::Unwanted),
         };
         match checked_out {
@@ -256,14 +246,19 @@ impl LocalChecksRunner {
         let started = self.clock.now();
         let minutes = check.timeout_minutes.unwrap_or(self.config.timeout_minutes);
         let time = Duration::from_secs(u64::from(minutes) * 60);
-        let command = self.command(job, check, folder, &checkout)?;
+        let sandboxed = Job {
+            run: check.run.clone(),
+            environment: self.environment(job),
+            time,
+            hidden: vec![git.dir().to_owned(), self.config.work_dir.clone()],
+        };
         let patterns = check.reports.clone();
         let before = {
             let (checkout, patterns) = (checkout.clone(), patterns.clone());
             spawn_blocking(move || reports::before(&checkout, &patterns)).await.unwrap_or_default()
         };
         let mut output = Output::default();
-        let ended = process::run(command, time, stopped, &mut output).await;
+        let ended = self.sandbox.run(sandboxed, folder, stopped, &mut output).await;
         if let Ok(Ended::Stopped) = ended {
             return Err(Stop::Unwanted);
         }
@@ -288,11 +283,16 @@ impl LocalChecksRunner {
             Ok(Ended::TimedOut) => {
                 (CheckConclusion::TimedOut, format!("killed after {minutes} minutes"))
             }
+            Ok(Ended::OverLimit(words)) => {
+                (CheckConclusion::Failure, format!("killed after {seconds} s: {words}"))
+            }
             Ok(Ended::Stopped | Ended::Unsupervised) => (
                 CheckConclusion::Failure,
                 "the process that supervises the check was killed".into(),
             ),
-            Err(NotRun::Machine(error)) => return Err(unavailable(folder, &error).into()),
+            Err(NotRun::Machine(error)) => {
+                return Err(unavailable(folder.path(), &error).into());
+            }
             Err(NotRun::Program(error)) => {
                 let program = check.run.first().map(String::as_str).unwrap_or_default();
                 (CheckConclusion::Failure, format!("could not run {program:?}: {error}"))
@@ -301,41 +301,22 @@ impl LocalChecksRunner {
         Ok(Ran { conclusion, summary, output, left })
     }
 
-    fn command(
-        &self,
-        job: &ChecksJob,
-        check: &CheckConfig,
-        folder: &Path,
-        checkout: &Path,
-    ) -> Result<Command, HostError> {
-        if check.run.is_empty() {
-            return Err(HostError::Rejected { words: "a check has an empty command".into() });
-        }
+    /// The variables of a check, beside the ones that the sandbox sets.
+    fn environment(&self, job: &ChecksJob) -> Vec<(String, OsString)> {
         let prs: Vec<String> = job.checks.prs.iter().map(ToString::to_string).collect();
-        let variable = |name: &str| std::env::var_os(name).unwrap_or_default();
-        let mut command = Command::new(&self.config.supervisor);
-        command
-            .arg(SUPERVISE)
-            .arg(folder)
-            .args(&check.run)
-            .current_dir(checkout)
-            .env_clear()
-            .env("PATH", variable("PATH"))
-            .env("LANG", "C.UTF-8")
-            .env("HOME", folder.join("home"))
-            .env("TMPDIR", folder.join("tmp"))
-            .env("CI", "true")
-            .env("SIGNALBOX_PR", prs.join(","))
-            .env("SIGNALBOX_BRANCH", job.checks.branch.as_str())
-            .env("SIGNALBOX_TEST_RUN", job.checks.run.to_string());
-        let passed: Vec<(&String, OsString)> = self
-            .config
-            .pass_env
-            .iter()
-            .filter_map(|name| Some((name, std::env::var_os(name)?)))
-            .collect();
-        command.envs(passed);
-        Ok(command)
+        let fixed = [
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("LANG", "C.UTF-8".into()),
+            ("CI", "true".into()),
+            ("SIGNALBOX_PR", prs.join(",").into()),
+            ("SIGNALBOX_BRANCH", job.checks.branch.as_str().into()),
+            ("SIGNALBOX_TEST_RUN", job.checks.run.to_string().into()),
+        ];
+        let fixed = fixed.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let passed = self.config.pass_env.iter();
+        fixed
+            .chain(passed.filter_map(|name| Some((name.clone(), std::env::var_os(name)?))))
+            .collect()
     }
 }
 

@@ -43,11 +43,13 @@ struct Checks {
     timeout_minutes: u32,
     /// Variables of the server's environment that checks get.
     pass_env: Vec<String>,
+    /// How many commits a checkout has, the candidate among them; 0: all.
+    clone_depth: u32,
 }
 
 impl Default for Checks {
     fn default() -> Self {
-        Self { concurrency: 2, timeout_minutes: 60, pass_env: Vec::new() }
+        Self { concurrency: 2, timeout_minutes: 60, pass_env: Vec::new(), clone_depth: 20 }
     }
 }
 
@@ -76,7 +78,7 @@ fn unconfigured() -> Arc<dyn HostSettings> {
 
 /// Supervises a check, when this process was started to.
 fn helper() -> Option<ExitCode> {
-    crate::supervise(std::env::args_os())
+    signalbox_sandbox::supervise(std::env::args_os())
 }
 
 impl HostSettings for Settings {
@@ -85,7 +87,7 @@ impl HostSettings for Settings {
     }
 
     fn connect(&self, parts: HostParts) -> Result<ConnectedHost, ConnectError> {
-        let HostParts { pull_requests, clock, reports, public_url, folder } = parts;
+        let HostParts { pull_requests, clock, reports, public_url, folder, sandbox } = parts;
         let config = HostConfig { root: self.root.clone(), public_url: public_url.clone() };
         let host = Arc::new(PlainGitHost::new(config, pull_requests, clock.clone()));
         let config = ChecksConfig {
@@ -93,10 +95,9 @@ impl HostSettings for Settings {
             timeout_minutes: self.checks.timeout_minutes,
             pass_env: self.checks.pass_env.clone(),
             public_url,
-            // Also when its file was replaced meanwhile, this is the program that runs.
-            supervisor: PathBuf::from("/proc/self/exe"),
+            clone_depth: self.checks.clone_depth,
         };
-        let runner = LocalChecksRunner::new(config, host.clone(), clock.clone(), reports);
+        let runner = LocalChecksRunner::new(config, sandbox, host.clone(), clock.clone(), reports);
         let runner = Arc::new(runner);
         let checks = Limited::new(runner.clone(), self.checks.concurrency);
         let (name, root) = (self.host.clone(), self.root.clone());

@@ -12,17 +12,13 @@ mod hooks;
 mod host;
 mod land;
 mod landed;
-mod leftovers;
 mod limited;
 mod locks;
-mod output;
-mod process;
 mod pull_requests;
 mod push;
 mod reports;
 mod snapshot;
 mod statuses;
-mod supervisor;
 mod trunk_config;
 
 pub use checks::{ChecksConfig, LocalChecksRunner};
@@ -35,5 +31,4 @@ pub use push::{answer_push, read_push};
 pub use signalbox_hosts::{
     HookError, OpenRequest, PushAnswer, PushCommand, PushRequest, StaleLock,
 };
-pub use supervisor::supervise;
 pub use trunk_config::TRUNK_FILE;

@@ -13,7 +13,6 @@ use signalbox_hosts::StaleLock;
 use tokio::task::spawn_blocking;
 
 use crate::host::PlainGitHost;
-use crate::process::start_time;
 
 /// A lock that is younger than this may belong to a git that is at work: five times the limit of
 /// the server's own calls.
@@ -159,4 +158,12 @@ impl PlainGitHost {
         let healed = healed.await.map_err(|error| words(error.to_string()))?;
         healed.map_err(|error| words(error.to_string()))
     }
+}
+/// When a process was started, in kernel ticks; distinguishes it from a later process with the same
+/// id.
+fn start_time(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may contain anything; the fields behind it are plain.
+    let fields = stat.rsplit_once(") ")?.1;
+    fields.split(' ').nth(19).map(ToOwned::to_owned)
 }

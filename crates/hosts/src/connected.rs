@@ -7,6 +7,7 @@ use signalbox_domain::ports::{
     CheckReports, ChecksRunner, Clock, Forge, GitHost, PullRequestStore, WebhookDecoder,
 };
 use signalbox_domain::time::Span;
+use signalbox_sandbox::Sandbox;
 
 use crate::LocalRepositories;
 
@@ -23,6 +24,8 @@ pub struct HostParts {
     pub public_url: String,
     /// A folder for this host only. It may not exist yet.
     pub folder: PathBuf,
+    /// Runs the checks of a host that runs them on this server.
+    pub sandbox: Arc<dyn Sandbox>,
 }
 
 /// A connection to a git host.

@@ -5,12 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use signalbox_config::Config;
+use signalbox_domain::ports::Stores;
 
-use super::{Finding, Verdict, network};
+use super::{Finding, Verdict, network, sandbox};
 
 /// The warnings that a starting server logs.
-pub fn exposures(config: &Config) -> Vec<String> {
-    let found = [user(), files(config), network::public_url(config), network::proxies(config)];
+pub async fn exposures(config: &Config, stores: &Stores) -> Vec<String> {
+    let sandbox = sandbox::check(config, stores).await;
+    let (url, proxies) = (network::public_url(config), network::proxies(config));
+    let found = [user(), sandbox, files(config), url, proxies];
     let warnings = found.into_iter().filter(|it| it.verdict != Verdict::Good);
     warnings.map(|it| it.words).collect()
 }
@@ -22,7 +25,7 @@ pub(super) fn user() -> Finding {
 fn of_user(is_root: bool) -> Finding {
     let name = "user";
     if is_root {
-        let words = "the server runs as root, and with it every check: run it as a user of its own";
+        let words = "the server runs as root: run it as a user of its own";
         return Finding::warning(name, words);
     }
     Finding::good(name, "the server does not run as root")

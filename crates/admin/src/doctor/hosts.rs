@@ -46,12 +46,14 @@ impl CheckReports for NoReports {
 
 /// Connects each host separately, so that the failure of one does not hide others.
 pub(super) fn connect(program: &dyn Program, config: &Config, stores: &Stores) -> Connections {
+    let sandbox = super::sandbox(config);
     let parts = |folder: &str| HostParts {
         pull_requests: stores.host.pull_requests.clone(),
         clock: program.clock(),
         reports: Arc::new(NoReports),
         public_url: config.public_url(),
         folder: config.data_dir().join("checks").join(folder),
+        sandbox: sandbox.clone(),
     };
     let mut configured = Vec::new();
     for organization in &config.organizations {

@@ -8,6 +8,7 @@ mod hosts;
 mod machine;
 mod network;
 mod queues;
+mod sandbox;
 mod tokens;
 mod uploads;
 
@@ -18,6 +19,7 @@ use signalbox_terminal::say;
 use crate::Program;
 
 pub use exposure::exposures;
+pub use sandbox::sandbox;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,7 @@ pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) ->
             found.extend(findings);
             if let Some(stores) = stores {
                 let hosts = hosts::connect(program, &config, &stores);
+                found.push(sandbox::check(&config, &stores).await);
                 found.extend(tokens::powers(&stores, clock.now()).await);
                 found.extend(queues::waits(&stores).await);
                 found.extend(hosts::repositories(&hosts, &stores).await);

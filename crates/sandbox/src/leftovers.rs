@@ -39,16 +39,32 @@ impl Process {
         Some(Self { pid, parent, is_over, started })
     }
 
-    /// Kills it, unless another one has its number by now.
-    pub(crate) fn kill(&self) {
+    /// Signals it, unless another one has its number by now.
+    pub(crate) fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let is_the_same = || Self::read(self.pid).is_some_and(|it| it.started == self.started);
         // Processes that have already ended need no signal.
         let _gone = match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(process) if is_the_same() => pidfd_send_signal(process, Signal::KILL),
-            Err(Errno::NOSYS | Errno::PERM) if is_the_same() => kill_process(pid, Signal::KILL),
+            Ok(process) if is_the_same() => pidfd_send_signal(process, signal),
+            Err(Errno::NOSYS | Errno::PERM) if is_the_same() => kill_process(pid, signal),
             Ok(_) | Err(_) => Ok(()),
         };
+    }
+
+    /// The memory that it has for itself or shares by intent, in KiB. Pages of files, such as its
+    /// program, are not counted: the system can drop them.
+    pub(crate) fn memory_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let counted = status.lines().filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let value = value.trim().strip_suffix(" kB")?;
+            if matches!(name, "RssAnon" | "RssShmem" | "VmSwap") {
+                value.parse().ok()
+            } else {
+                None
+            }
+        });
+        counted.fold(0, u64::saturating_add)
     }
 }
 
@@ -71,7 +87,7 @@ pub(crate) fn kill_marked(folder: &Path) -> usize {
             return left.len();
         }
         for process in &left {
-            process.kill();
+            process.signal(Signal::KILL);
         }
         pause(Duration::from_millis(2));
     }

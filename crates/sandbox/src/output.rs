@@ -10,8 +10,8 @@ const HEAD: usize = MAX_CHECK_OUTPUT / 4;
 const TAIL: usize = MAX_CHECK_OUTPUT / 2;
 
 /// The output of a check: all of it, or its beginning and its end.
-#[derive(Default)]
-pub(crate) struct Output {
+#[derive(Debug, Default)]
+pub struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: usize,
@@ -27,8 +27,20 @@ impl Output {
         self.tail.drain(..too_many);
     }
 
+    /// Whether nothing was printed.
+    pub fn is_empty(&self) -> bool {
+        self.head.is_empty()
+    }
+
+    /// The last line that is not empty.
+    pub(crate) fn last_line(&self) -> String {
+        let tail: Vec<u8> = self.head.iter().chain(&self.tail).copied().collect();
+        let text = String::from_utf8_lossy(&tail);
+        text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+    }
+
     /// The text; bytes that are no UTF-8 are replaced.
-    pub(crate) fn into_text(mut self) -> String {
+    pub fn into_text(mut self) -> String {
         let tail = self.tail.make_contiguous();
         if self.left_out == 0 {
             self.head.extend_from_slice(tail);

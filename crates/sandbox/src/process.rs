@@ -24,19 +24,35 @@ const END: Duration = Duration::from_secs(15);
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// How a check ended.
-pub(crate) enum Ended {
+#[derive(Debug)]
+pub enum Ended {
     /// It exited.
     Exited(ExitStatus),
     /// It took too long.
     TimedOut,
     /// Its result is no longer needed.
     Stopped,
+    /// It broke a limit: which one.
+    OverLimit(String),
     /// What supervised it was ended by something else.
     Unsupervised,
 }
 
+impl Ended {
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Exited(status) => status.to_string(),
+            Self::TimedOut => "it took too long".to_owned(),
+            Self::Stopped => "it was stopped".to_owned(),
+            Self::OverLimit(words) => words.clone(),
+            Self::Unsupervised => "its supervisor was killed".to_owned(),
+        }
+    }
+}
+
 /// Why a check has no result.
-pub(crate) enum NotRun {
+#[derive(Debug)]
+pub enum NotRun {
     /// The program does not exist or cannot be run: the configuration of the check is at fault.
     Program(io::Error),
     /// Another error, which is not the program's fault.
@@ -49,12 +65,13 @@ impl From<io::Error> for NotRun {
     }
 }
 
-/// Runs the supervisor of a check until the check ends, has had its time, or is not wanted any
-/// more; its output goes into `output`. All its processes have ended when this returns, and
+/// Runs the supervisor of a check until the check ends, has had its time, breaks a limit, or is not
+/// wanted any more; its output goes into `output`, and may have so many bytes. All its processes have ended when this returns, and
 /// they end when this future is dropped.
 pub(crate) async fn run(
     mut supervisor: Command,
     time: Duration,
+    most: u64,
     stopped: &mut watch::Receiver<bool>,
     output: &mut Output,
 ) -> Result<Ended, NotRun> {
@@ -76,14 +93,19 @@ pub(crate) async fn run(
         reader: pipe::Receiver::from_owned_fd(reader.into())?,
         open: true,
         output,
+        room: most,
+        most,
     };
     let time = tokio::time::sleep(time);
-    let (answer, ended) = tokio::select! {
+    let (answer, mut ended) = tokio::select! {
         answer = watched.answer() => (Some(answer), None),
         () = time => (None, Some(Ended::TimedOut)),
         _ = stopped.wait_for(|stopped| *stopped) => (None, Some(Ended::Stopped)),
     };
     let mut answer = answer.transpose()?.flatten();
+    if let Some(SupervisorMessage::Over(words)) = answer {
+        (answer, ended) = (None, Some(Ended::OverLimit(words)));
+    }
     if let Some(Ended::TimedOut) = ended {
         // A supervisor that has exited has reported the end.
         drop(orders.write_all(&[TERMINATE]).await);
@@ -103,13 +125,15 @@ pub(crate) async fn run(
     }
     drop(tokio::time::timeout(DRAIN, watched.drain()).await);
     match (answer, ended) {
-        (Some(SupervisorMessage::Error { program: true, words }), _) => {
+        // Also if the supervisor reports an error about a check that it had to end.
+        (_, Some(ended)) => Ok(ended),
+        (Some(SupervisorMessage::Error { program: true, words }), None) => {
             Err(NotRun::Program(io::Error::other(words)))
         }
-        (Some(SupervisorMessage::Error { program: false, words }), _) => {
+        (Some(SupervisorMessage::Error { program: false, words }), None) => {
             Err(NotRun::Machine(io::Error::other(words)))
         }
-        (_, Some(ended)) => Ok(ended),
+        (Some(SupervisorMessage::Over(words)), None) => Ok(Ended::OverLimit(words)),
         (Some(SupervisorMessage::Exited { status, .. }), None) => {
             Ok(Ended::Exited(ExitStatus::from_raw(status)))
         }
@@ -124,17 +148,32 @@ struct Watched<'a> {
     reader: pipe::Receiver,
     open: bool,
     output: &'a mut Output,
+    /// How many more bytes it may have, of how many.
+    room: u64,
+    most: u64,
 }
 
 impl Watched<'_> {
-    /// Reads the supervisor's report of the end; `None` when it exits without one.
+    /// Reads the supervisor's report of the end; `None` when it exits without one. Too much output
+    /// is reported once, and read on without a limit.
     async fn answer(&mut self) -> io::Result<Option<SupervisorMessage>> {
         let mut buffer = vec![0; 16 * 1024];
         loop {
             tokio::select! {
                 read = self.reader.read(&mut buffer), if self.open => match read? {
                     0 => self.open = false,
-                    count => self.output.push(buffer.get(..count).unwrap_or_default()),
+                    count => {
+                        self.output.push(buffer.get(..count).unwrap_or_default());
+                        let count = u64::try_from(count).unwrap_or(u64::MAX);
+                        if let Some(room) = self.room.checked_sub(count) {
+                            self.room = room;
+                        } else {
+                            self.room = u64::MAX;
+                            let mebibytes = self.most / (1024 * 1024);
+                            let words = format!("it printed more than {mebibytes} MiB");
+                            return Ok(Some(SupervisorMessage::Over(words)));
+                        }
+                    }
                 },
                 // A partly read line is kept when the other branch of the select is first.
                 read = self.told.read_until(b'\n', &mut self.line) => {
@@ -151,13 +190,4 @@ impl Watched<'_> {
             self.output.push(buffer.get(..count).unwrap_or_default());
         }
     }
-}
-
-/// When a process was started, in kernel ticks; distinguishes it from a later process with the same
-/// id.
-pub(crate) fn start_time(pid: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may contain anything; the fields behind it are plain.
-    let fields = stat.rsplit_once(") ")?.1;
-    fields.split(' ').nth(19).map(ToOwned::to_owned)
 }

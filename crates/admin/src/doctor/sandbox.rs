@@ -1,0 +1,49 @@
+//! Checks that the checks of pull requests run isolated from this server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use signalbox_config::Config;
+use signalbox_domain::ports::Stores;
+use signalbox_sandbox::{LocalSandbox, Sandbox};
+
+use super::Finding;
+
+const NAME: &str = "sandbox";
+
+/// The sandbox of a configuration. Its supervisor is this program.
+pub fn sandbox(config: &Config) -> Arc<dyn Sandbox> {
+    // Also when its file was replaced meanwhile, this is the program that runs.
+    let supervisor = PathBuf::from("/proc/self/exe");
+    Arc::new(LocalSandbox::new(config.sandbox.clone(), supervisor, config.hidden_paths()))
+}
+
+/// Whether checks run, and what they could reach.
+pub(super) async fn check(config: &Config, stores: &Stores) -> Finding {
+    let settings = &config.sandbox;
+    if settings.unsafe_local {
+        return Finding::warning(
+            NAME,
+            "sandbox.unsafe_local is on: every check of a pull request has all rights of the \
+             server; it can move branches, read and change the database, read keys, and stop the \
+             server",
+        );
+    }
+    let local = stores.account.repos.list(None).await;
+    if local.is_ok_and(|repositories| repositories.iter().all(|it| it.path.is_none())) {
+        return Finding::good(NAME, "not needed: no repository is on this server's disk");
+    }
+    let sandbox = sandbox(config);
+    match sandbox.ready().await {
+        Err(refused) => Finding::bad(NAME, refused.to_string()),
+        Ok(()) if settings.network => Finding::warning(
+            NAME,
+            format!(
+                "checks run in {} and share the network of this machine: they can use what \
+                 listens on 127.0.0.1 without a password, such as a database",
+                sandbox.name()
+            ),
+        ),
+        Ok(()) => Finding::good(NAME, format!("checks run in {} without network", sandbox.name())),
+    }
+}

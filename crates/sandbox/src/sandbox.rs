@@ -1,0 +1,52 @@
+//! The seam between the server and what runs checks.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::{Ended, JobFolder, NotRun, Output};
+
+/// One check of one candidate.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The program and its arguments; no shell reads them.
+    pub run: Vec<String>,
+    /// Its variables, beside `HOME`, `TMPDIR` and the mark of its processes.
+    pub environment: Vec<(String, OsString)>,
+    /// The longest that it may take.
+    pub time: Duration,
+    /// Paths of this machine that it must not see, such as its bare repository. A sandbox that
+    /// would show one refuses the job.
+    pub hidden: Vec<PathBuf>,
+}
+
+/// Why no check runs here.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("checks are refused: {0}")]
+pub struct NotReady(pub String);
+
+/// Runs checks: each in the folder that was prepared for it, and without a way out of it.
+#[async_trait]
+pub trait Sandbox: Send + Sync {
+    /// What isolates checks, in a word or two.
+    fn name(&self) -> &'static str;
+
+    /// Whether checks can run. The error says what is missing and what to do. A success is
+    /// remembered; after a failure the next call looks again.
+    async fn ready(&self) -> Result<(), NotReady>;
+
+    /// Runs a job in a folder whose `checkout` is its working directory, until it ends, has had its
+    /// time, breaks a limit, or `stopped` becomes true. What it prints goes to `output`. When this
+    /// returns, none of its processes is left; when the future is dropped, they end.
+    async fn run(
+        &self,
+        job: Job,
+        folder: &JobFolder,
+        stopped: &mut watch::Receiver<bool>,
+        output: &mut Output,
+    ) -> Result<Ended, NotRun>;
+}

@@ -1,0 +1,176 @@
+//! The settings of the sandbox: `[sandbox]` of the configuration.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Folders that are never shown to a check as a whole: they have what it must not reach.
+const NEVER_SHOWN: [&str; 9] =
+    ["/", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/var"];
+/// Folders of the sandbox itself.
+const OWN: [&str; 4] = ["/checkout", "/home/check", "/tmp", "/var/tmp"];
+
+/// How checks are isolated.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// The first one that works here.
+    #[default]
+    Auto,
+    /// The program `bwrap`.
+    Bubblewrap,
+}
+
+/// `[sandbox]`: how checks run on this machine.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct SandboxSettings {
+    /// What isolates checks: `auto` or `bubblewrap`.
+    pub backend: Backend,
+    /// Whether checks run without isolation, with all rights of the server.
+    #[serde(deserialize_with = "boolean")]
+    pub unsafe_local: bool,
+    /// Whether checks share the network of this machine, with all that listens on it.
+    #[serde(deserialize_with = "boolean")]
+    pub network: bool,
+    /// The most memory of all processes of a check, in MiB; 0: no limit.
+    pub memory_mib: u32,
+    /// The most processes and threads of a check, at least 16.
+    pub processes: u32,
+    /// The most that a check may print, in MiB, at least 1.
+    pub output_mib: u32,
+    /// The free space that a check must leave on the disk of its folder, in MiB; 0: none.
+    pub keep_free_mib: u32,
+    /// Further folders and files of this machine that checks can read, such as those of compilers.
+    pub read_only_paths: Vec<PathBuf>,
+    /// On a server that runs as root: the user and group id of a check. Checks at the same time
+    /// have this one and the next ones.
+    pub first_user_id: u32,
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        Self {
+            backend: Backend::Auto,
+            unsafe_local: false,
+            network: false,
+            memory_mib: 8_192,
+            processes: 2_048,
+            output_mib: 256,
+            keep_free_mib: 1_024,
+            read_only_paths: Vec::new(),
+            // In a range that neither Debian nor systemd gives to users.
+            first_user_id: 60_800,
+        }
+    }
+}
+
+/// `true` or `false`, also as the text of an environment variable.
+fn boolean<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Boolean(bool),
+        Text(String),
+    }
+    match Given::deserialize(value).map_err(|_| D::Error::custom("expected true or false"))? {
+        Given::Boolean(value) => Ok(value),
+        Given::Text(text) => text
+            .parse()
+            .map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"true or false")),
+    }
+}
+
+/// An invalid setting: its key below `sandbox`, and the rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingProblem {
+    /// Its key.
+    pub key: &'static str,
+    /// The rule, and the value that breaks it.
+    pub problem: String,
+}
+
+impl SandboxSettings {
+    /// The first setting that breaks a rule.
+    pub fn problem(&self) -> Option<SettingProblem> {
+        let wrong = |key, problem| Some(SettingProblem { key, problem });
+        if self.memory_mib != 0 && self.memory_mib < 16 {
+            let problem = format!("must be 0 or at least 16, but is {}", self.memory_mib);
+            return wrong("memory_mib", problem);
+        }
+        if self.processes < 16 {
+            return wrong("processes", format!("must be at least 16, but is {}", self.processes));
+        }
+        if self.output_mib == 0 {
+            return wrong("output_mib", "must be at least 1".to_owned());
+        }
+        // The last thousand of a range is kept: checks at the same time count on from here.
+        if !(1_000..=4_000_000_000).contains(&self.first_user_id) {
+            let problem = format!("must be from 1000 to 4000000000, but is {}", self.first_user_id);
+            return wrong("first_user_id", problem);
+        }
+        for path in &self.read_only_paths {
+            if let Some(rule) = unshowable(path) {
+                return wrong("read_only_paths", format!("{:?} {rule}", path.display()));
+            }
+        }
+        None
+    }
+}
+
+/// Why a path cannot be shown to checks.
+fn unshowable(path: &Path) -> Option<String> {
+    let is_plain =
+        path.components().all(|it| matches!(it, Component::RootDir | Component::Normal(_)));
+    if !path.is_absolute() || !is_plain {
+        return Some("must be an absolute path without `..`".to_owned());
+    }
+    if NEVER_SHOWN.iter().any(|it| path == Path::new(it)) {
+        return Some("has more than a check may read: name the folders below it".to_owned());
+    }
+    for start in ["/proc", "/dev", "/sys", "/run"] {
+        if path.starts_with(start) {
+            return Some(format!("must not be in {start}"));
+        }
+    }
+    let own = OWN.iter().find(|own| path.starts_with(own) || Path::new(own).starts_with(path));
+    own.map(|own| format!("must not overlap {own}, which the sandbox has itself"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(change: impl FnOnce(&mut SandboxSettings)) -> String {
+        let mut settings = SandboxSettings::default();
+        change(&mut settings);
+        settings.problem().map(|it| format!("{}: {}", it.key, it.problem)).unwrap_or_default()
+    }
+
+    #[test]
+    fn settings_that_cannot_be_right_are_refused_with_their_rule() {
+        assert_eq!(refusal(|_| ()), "");
+        assert_eq!(refusal(|it| it.memory_mib = 0), "", "no limit");
+        let said = refusal(|it| it.memory_mib = 8);
+        assert_eq!(said, "memory_mib: must be 0 or at least 16, but is 8");
+        assert!(refusal(|it| it.processes = 2).starts_with("processes: must be at least 16"));
+        assert!(refusal(|it| it.output_mib = 0).starts_with("output_mib: "));
+        for id in [0, 999, u32::MAX] {
+            assert!(refusal(|it| it.first_user_id = id).starts_with("first_user_id: "), "{id}");
+        }
+    }
+
+    #[test]
+    fn what_would_show_more_than_tools_is_refused() {
+        for path in
+            ["/", "/etc", "/home", "/proc/1", "/run/postgresql", "tools", "/opt/../etc", "/tmp/x"]
+        {
+            let said = refusal(|it| it.read_only_paths = vec![path.into()]);
+            assert!(said.starts_with("read_only_paths: "), "{path}: {said}");
+        }
+        let good = ["/opt/rust", "/home/ci/.cargo/bin", "/nix/store", "/var/lib/toolchains"];
+        let good = good.map(PathBuf::from).to_vec();
+        assert_eq!(refusal(|it| it.read_only_paths = good), "");
+    }
+}
