@@ -457,13 +457,13 @@ impl Queue {
             known.status == run.status && known.candidate.is_some() == run.candidate.is_some()
         });
         self.by_status.replace(known.as_deref(), Some(&run));
-        self.runs.insert_mut(run.id, run.clone());
         if !same {
             for member in run.group.iter() {
                 self.waiting.wake(member.pr);
                 self.built(member.pr, &run);
             }
         }
+        self.runs.insert_mut(run.id, run);
     }
 
     /// Updates the indexes of an entry whose run has changed.

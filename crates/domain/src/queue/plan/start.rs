@@ -219,8 +219,10 @@ fn begin(builder: &mut TransitionBuilder, entry: &Entry, run: RunId, number: u64
 fn candidates_of(contained: &[&Placed]) -> Vec<Ahead> {
     // Only runs that share entries are looked up.
     let mut shared = BTreeSet::new();
-    let mut is_first =
-        |run: RunId, shares: bool| !(shares || !shared.is_empty()) || shared.insert(run);
+    let mut is_first = |run: RunId, shares: bool| {
+        let none_shared = !shares && shared.is_empty();
+        none_shared || shared.insert(run)
+    };
     contained
         .iter()
         .filter_map(|placed| Some((placed, placed.entry.state.run()?)))
