@@ -342,8 +342,8 @@ pub(super) fn all_ahead_passed(queue: &Queue, run: &TestRun) -> bool {
 
 /// The live entries that a run's candidate contains besides its group, nearest first.
 ///
-/// Most of those that a run near the front was built on have left, so if few entries stand ahead of
-/// its group these are looked through instead.
+/// Most entries that a run near the front was built on have left, so if few stand ahead of its group,
+/// these are searched instead.
 pub(super) fn live_ahead<'a>(
     queue: &'a Queue,
     run: &'a TestRun,
@@ -358,7 +358,7 @@ pub(super) fn live_ahead<'a>(
     near.chain(all.take(if few { 0 } else { usize::MAX }))
 }
 
-/// How many entries are looked through instead of a list of those that may have left.
+/// How many entries are searched instead of a list of entries that may have left.
 const FEW: usize = 16;
 
 /// What can still absolve a failed run.

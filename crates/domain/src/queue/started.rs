@@ -57,8 +57,8 @@ pub(super) struct Started {
     of_run: RedBlackTreeSetSync<(RunId, Rank)>,
     /// The ranks of entries without a run.
     restarted: RedBlackTreeSetSync<Rank>,
-    /// For entries with a run in PARALLEL mode, those that they depended on when it was started,
-    /// directly or through others, in line order. Some may have left since.
+    /// For each entry with a run in PARALLEL mode, what it depended on when the run was started,
+    /// directly or through others, in line order. Some of it may have left since.
     under: RedBlackTreeMapSync<Rank, Arc<[Rank]>>,
     /// Entries in the line that some later entry cannot be built on.
     obstacles: RedBlackTreeSetSync<OrderKey>,
@@ -175,7 +175,7 @@ impl Started {
         self.places.range((first, Bound::Unbounded)).map(|(_, placed)| &placed.entry)
     }
 
-    /// The entries of a run, in line order: those that it tests, passed or failed.
+    /// The entries of a run, in line order: under test, passed or failed by it.
     pub(super) fn of_run(&self, run: RunId) -> impl Iterator<Item = &Arc<Entry>> {
         let ranks = self.of_run.range((run, FIRST)..).take_while(move |(of, _)| *of == run);
         ranks.filter_map(|(_, rank)| self.places.get(rank)).map(|placed| &placed.entry)

@@ -253,14 +253,14 @@ pub struct Queue {
     /// The pull requests that have left while runs existed whose candidates contain them, each with
     /// the number of the queue's sequence at that time.
     left: RedBlackTreeMapSync<PrNumber, u64>,
-    /// The size of `left` at which those that no run contains are removed.
+    /// The size of `left` at which entries that no run contains are removed from it.
     most_left: usize,
     pub(super) waiting: Waiting,
     pub(super) started: Started,
     pub(super) by_status: RunsByStatus,
 }
 
-/// The least number of pull requests that have left at which they are looked through.
+/// The least size at which the record of pull requests that have left is shortened.
 const MOST_LEFT: usize = 64;
 
 /// The hashing of keys: without a random seed, because the planner uses no randomness.
@@ -432,8 +432,8 @@ impl Queue {
         self.note_left(old.pr);
     }
 
-    /// Records that runs may contain a pull request that has left. Now and then forgets those that
-    /// left before every present run was started.
+    /// Records that runs may contain a pull request that has left. When the record has doubled,
+    /// removes the pull requests that left before the oldest present run was started.
     fn note_left(&mut self, pr: PrNumber) {
         self.left.insert_mut(pr, self.header.sequence);
         if self.left.size() > self.most_left {

@@ -1,6 +1,7 @@
 //! A queue in memory and just enough of a host: pull requests are submitted, built, checked and
 //! landed.
 
+use std::collections::btree_map::OccupiedEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -45,7 +46,7 @@ pub(super) struct Line {
     pub(super) at: Timestamp,
     /// What happens next: by time, and in the order of the effects.
     facts: BTreeMap<(Timestamp, u64), Fact>,
-    /// Without delays everything happens at once, in order.
+    /// Without delays everything happens immediately, in order.
     delays: Option<Delays>,
     answers: u64,
     shape: Shape,
@@ -124,7 +125,8 @@ impl Line {
     /// Lets the next thing happen that is due.
     pub(super) fn happen(&mut self) -> Result<Duration, Failure> {
         let due = |(at, _): &(Timestamp, u64)| *at <= self.at;
-        let fact = self.facts.first_entry().filter(|it| due(it.key())).map(|it| it.remove());
+        let first = self.facts.first_entry().filter(|it| due(it.key()));
+        let fact = first.map(OccupiedEntry::remove);
         self.take(&Input::Fact(fact.unwrap_or(Fact::TimePassed)))
     }
 
@@ -164,7 +166,7 @@ impl Line {
             Effect::BuildCandidate(build) => {
                 let candidate = Candidate { sha: self.sha()?, tree: self.tree()? };
                 let repository = Some(vec!["test".to_owned()]);
-                let built = Fact::CandidateBuilt {
+                let fact = Fact::CandidateBuilt {
                     run: build.run,
                     branch: build.branch,
                     candidate,
@@ -173,7 +175,7 @@ impl Line {
                     empty: Vec::new(),
                     has_forge: false,
                 };
-                self.answer(built, host);
+                self.answer(fact, host);
             }
             Effect::RunChecks(checks) => {
                 let begun = self.report(&checks, CheckStatus::InProgress, None);

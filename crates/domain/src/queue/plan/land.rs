@@ -51,8 +51,8 @@ fn landing(queue: &Queue, ready: RunId) -> Option<Land> {
     })
 }
 
-/// The passed run that lands next: of those whose candidates contain only what has landed or passed,
-/// the one that lands the fewest pull requests.
+/// The passed run that lands next: if several candidates contain only what has landed or passed, the
+/// one that lands the fewest pull requests.
 fn next_to_land(builder: &mut TransitionBuilder) -> Option<RunId> {
     let (first, waiting) = first_to_land(&builder.queue);
     for (run, pr) in waiting {
@@ -61,8 +61,8 @@ fn next_to_land(builder: &mut TransitionBuilder) -> Option<RunId> {
     first
 }
 
-/// Finds the passed run that lands next, and those that must wait for an entry ahead. They are
-/// looked at again when that one changes.
+/// Finds the passed run that lands next, and the runs that must wait for an entry ahead until it
+/// changes.
 pub(super) fn first_to_land(queue: &Queue) -> (Option<RunId>, Vec<(Numbered, PrNumber)>) {
     let mut first: Option<(usize, Numbered)> = None;
     let mut waiting = Vec::new();

@@ -143,7 +143,7 @@ pub(super) fn requeue_run(
     }
 }
 
-/// The entries of a run in the order of its candidate: those that it absolved, and its group.
+/// The entries of a run in the order of its candidate: the absolved ones, and its group.
 pub(super) fn in_candidate_order(queue: &Queue, run: &TestRun) -> Vec<Arc<Entry>> {
     let mut entries: Vec<Arc<Entry>> = queue.started.of_run(run.id).cloned().collect();
     entries.sort_by_key(|entry| run.group.iter().position(|member| member.entry == entry.id));
