@@ -342,7 +342,7 @@ pub(super) fn all_ahead_passed(queue: &Queue, run: &TestRun) -> bool {
 
 /// The live entries that a run's candidate contains besides its group, nearest first.
 ///
-/// Most entries that a run near the front was built on have left, so if few stand ahead of its group,
+/// Most entries that a run near the front was built on have left. If few stand ahead of its group,
 /// these are searched instead.
 pub(super) fn live_ahead<'a>(
     queue: &'a Queue,

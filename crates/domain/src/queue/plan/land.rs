@@ -51,8 +51,8 @@ fn landing(queue: &Queue, ready: RunId) -> Option<Land> {
     })
 }
 
-/// The passed run that lands next: if several candidates contain only what has landed or passed, the
-/// one that lands the fewest pull requests.
+/// The passed run that lands next: if several candidates contain only what has landed or passed,
+/// the one that lands the fewest pull requests.
 fn next_to_land(builder: &mut TransitionBuilder) -> Option<RunId> {
     let (first, waiting) = first_to_land(&builder.queue);
     for (run, pr) in waiting {
