@@ -118,7 +118,7 @@ impl Host {
             }
             Effect::BuildCandidate(build) => {
                 let mut content = self.content(&build.base);
-                let before = build.before.iter().map(|(_, change)| change);
+                let before = build.before.iter().map(|(_, change)| &**change);
                 content.extend(before.chain(&build.changes).map(|change| change.pr.0));
                 let sha = Sha::new(format!("c{:039x}", self.commits.len()))?;
                 let candidate = Candidate { sha: sha.clone(), tree: tree_of(&content)? };

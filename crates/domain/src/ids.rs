@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use thiserror::Error;
 use uuid::Uuid;
@@ -72,7 +73,7 @@ macro_rules! text_id {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(try_from = "String", into = "String"))]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Validates a name; fails with the rule that it breaks.
@@ -81,7 +82,7 @@ macro_rules! text_id {
                 let check: fn(&str) -> Result<(), InvalidName> = $check;
                 let normal: fn(String) -> String = $normal;
                 check(&value)?;
-                Ok(Self(normal(value)))
+                Ok(Self(normal(value).into()))
             }
 
             /// The name as text.
@@ -112,7 +113,7 @@ macro_rules! text_id {
 
         impl From<$name> for String {
             fn from(value: $name) -> Self {
-                value.0
+                value.as_str().to_owned()
             }
         }
     };

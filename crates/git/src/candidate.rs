@@ -31,7 +31,8 @@ pub(crate) async fn build(
     build: &BuildCandidate,
     at: Timestamp,
 ) -> Result<Built, HostError> {
-    let before: Vec<Change> = build.before.iter().map(|(_, change)| change.clone()).collect();
+    let before: Vec<Change> =
+        build.before.iter().map(|(_, change)| Change::clone(change)).collect();
     let ground = match apply(git, build.base.as_str(), &before, build.method, at).await? {
         Applied::Commit { commit, .. } => commit,
         Applied::Conflict { change, paths } => return before_conflicts(build, change, paths),

@@ -28,7 +28,8 @@ impl GitHubHost {
         repo: &RepoName,
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
-        let before: Vec<Change> = build.before.iter().map(|(_, change)| change.clone()).collect();
+        let before: Vec<Change> =
+            build.before.iter().map(|(_, change)| Change::clone(change)).collect();
         let base = self.ground(repo, build, build.base.as_str()).await?;
         let ground = match bench.apply(base, &before, build.method).await? {
             Applied::Commit { made, .. } => made,

@@ -93,11 +93,11 @@ pub async fn a_candidate_combines_lanes_that_have_not_landed(world: &dyn HostWor
     let other = world.change("other", &[("a.txt", "other\n")]).await;
     let runs = [RunId(Uuid::new_v4()), RunId(Uuid::new_v4())];
     let mut joined = build(&main, vec![top.clone()], MergeMethod::Squash);
-    joined.before = vec![(runs[0], one.clone()), (runs[1], two)];
+    joined.before = vec![(runs[0], one.clone().into()), (runs[1], two.into())];
     let candidate = world.candidate(&joined).await;
     let names = world.place().bare(&["diff", "--name-only", main.as_str(), candidate.sha.as_str()]);
     assert_eq!(names, "a.txt\nb.txt\nc.txt");
-    joined.before = vec![(runs[0], one), (runs[1], other)];
+    joined.before = vec![(runs[0], one.into()), (runs[1], other.into())];
     let built = world.build(&joined).await;
     let Built::Conflict { pr, with, .. } = built else { panic!("{built:?}") };
     assert_eq!((pr, with), (top.pr, ConflictWith::Ahead(runs[1])));

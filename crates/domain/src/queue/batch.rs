@@ -2,7 +2,7 @@
 
 use crate::time::Timestamp;
 
-use super::lanes::{batch_due, meet, to_build_on};
+use super::lanes::{batch_due, meet, obstacle};
 use super::order::OrderKey;
 use super::{Entry, LinePosition, Mode, Queue, Targets};
 
@@ -36,8 +36,9 @@ pub(super) fn gather<'a>(
 /// entry does not wait for a batch.
 pub(super) fn filling(queue: &Queue, entry: &Entry) -> Option<(u32, Timestamp)> {
     queue.header.batch_due?;
-    for first in queue.waiting.open().filter_map(|key| queue.entry(key.entry())) {
-        if first.part.is_none() && to_build_on(queue, first, &[]).is_ok() {
+    let firsts = super::lanes::may_start(queue).filter_map(|key| queue.entry(key.entry()));
+    for first in firsts {
+        if first.part.is_none() && obstacle(queue, first, &[]).is_none() {
             let (group, until) = gather(queue, first, queue.header.created_at);
             if let Some(until) = until
                 && group.iter().any(|member| member.id == entry.id)
@@ -104,7 +105,13 @@ fn neighbors<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> b
 fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
     let Some(first) = group.first().copied() else { return false };
     let start = OrderKey::of(first);
-    let is_ahead = |on: Vec<&Entry>| on.iter().all(|other| OrderKey::of(other) < start);
+    let depends_on_ahead_only = |entry: &Entry, group: &[&Entry]| {
+        let between = queue.before(OrderKey::of(entry));
+        let mut between = between.take_while(|other| OrderKey::of(other) >= start);
+        between.all(|other| {
+            !meet(Mode::Parallel, other, entry) || group.iter().any(|it| it.id == other.id)
+        })
+    };
     for entry in queue.behind(start) {
         if group.len() >= size {
             return false;
@@ -117,7 +124,8 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) ->
         let with_all = of_lane == group.len();
         if with_all
             && may_join(queue, entry)
-            && to_build_on(queue, entry, group).is_ok_and(is_ahead)
+            && depends_on_ahead_only(entry, group)
+            && obstacle(queue, entry, group).is_none()
         {
             group.push(entry);
         } else if !entry.is_held() && !matches!(entry.place, LinePosition::Waiting { .. }) {

@@ -1,9 +1,11 @@
 //! Effects: calls to the git host and the checks runner that follow a committed transition. An
 //! effect contains everything needed to carry it out; its runner makes no choices.
 
+use std::sync::Arc;
+
 use crate::ids::{BranchName, PrNumber, RunId, Sha};
 
-use super::{Candidate, MergeMethod};
+use super::{Candidate, Entry, MergeMethod};
 use crate::words::words;
 
 /// One pull request's changes, to be applied to a base.
@@ -20,6 +22,18 @@ pub struct Change {
     pub body: String,
     /// The author's login or name on the host.
     pub author: String,
+}
+
+impl Change {
+    pub(super) fn of(entry: &Entry) -> Self {
+        Self {
+            pr: entry.pr,
+            head: entry.pull_request.head.clone(),
+            title: entry.pull_request.commit_title().to_owned(),
+            body: entry.pull_request.body.clone(),
+            author: entry.pull_request.author.clone(),
+        }
+    }
 }
 
 /// A run ahead whose candidate the new one is built on.
@@ -46,7 +60,7 @@ pub struct BuildCandidate {
     /// The commit to build on.
     pub base: Sha,
     /// Changes ahead that `base` does not contain, applied first; each with the run that tests it.
-    pub before: Vec<(RunId, Change)>,
+    pub before: Vec<(RunId, Arc<Change>)>,
     /// The candidates ahead, in line order. On a conflict the host names the first of them that the
     /// changes conflict with.
     pub ahead: Vec<Ahead>,

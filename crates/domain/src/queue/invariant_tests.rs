@@ -55,6 +55,14 @@ impl Parts {
         self.entries.iter_mut().find(|entry| entry.pr.0 == pr).expect("a live entry")
     }
 
+    /// Changes what the candidate contains that this pull request is tested in.
+    fn change_ahead(&mut self, pr: u32, change: impl FnOnce(&mut Vec<(RunId, PrNumber)>)) {
+        let run = self.run(pr);
+        let mut ahead = run.ahead.to_vec();
+        change(&mut ahead);
+        run.ahead = ahead.into();
+    }
+
     /// The run that the entry of this pull request is in.
     fn run(&mut self, pr: u32) -> &mut TestRun {
         let id = self.entry(pr).state.run().expect("an entry with a run");
@@ -83,13 +91,14 @@ fn texts(violations: &[Violation]) -> Vec<String> {
 #[test]
 fn a_candidate_contains_everything_ahead_in_the_order_of_the_line() {
     let world = single(3);
-    let without = broken(&world, |parts| parts.run(3).ahead.retain(|(_, pr)| pr.0 != 1));
+    let without =
+        broken(&world, |parts| parts.change_ahead(3, |it| it.retain(|(_, pr)| pr.0 != 1)));
     assert_eq!(texts(&without), ["Q1: #3 is tested without #1 ahead of it"]);
-    let swapped = broken(&world, |parts| parts.run(3).ahead.swap(0, 1));
+    let swapped = broken(&world, |parts| parts.change_ahead(3, |it| it.swap(0, 1)));
     assert_eq!(texts(&swapped), ["Q1: #3 is tested on #1 out of order"]);
     let stranger = broken(&world, |parts| {
         let third = parts.run(3).id;
-        parts.run(2).ahead.push((third, PrNumber(3)));
+        parts.change_ahead(2, |it| it.push((third, PrNumber(3))));
     });
     assert_eq!(texts(&stranger), ["Q1: #2 is tested on #3 out of order"]);
 }
@@ -98,7 +107,7 @@ fn a_candidate_contains_everything_ahead_in_the_order_of_the_line() {
 fn an_entry_held_by_a_conflict_is_not_missed_in_a_candidate() {
     let world = single(2);
     let held = broken(&world, |parts| {
-        parts.run(2).ahead.clear();
+        parts.change_ahead(2, Vec::clear);
         parts.entry(1).state = EntryState::Pending {
             reason: QueuedReason::NowReady,
             held_by: Some(PrNumber(2)),
@@ -151,19 +160,19 @@ fn a_candidate_contains_nothing_of_another_lane() {
     let world = parallel(&[&[1], &[2], &[1, 2], &[3]]);
     let foreign = broken(&world, |parts| {
         let first = parts.run(1).id;
-        parts.run(4).ahead.push((first, PrNumber(1)));
+        parts.change_ahead(4, |it| it.push((first, PrNumber(1))));
     });
     assert!(texts(&foreign).iter().any(|text| text.ends_with("contains #1 for nothing")));
     let linked = broken(&world, |parts| {
         let (first, second) = (parts.run(1).id, parts.run(2).id);
-        assert_eq!(parts.run(3).ahead, [(first, PrNumber(1)), (second, PrNumber(2))]);
+        assert_eq!(*parts.run(3).ahead, [(first, PrNumber(1)), (second, PrNumber(2))]);
     });
     assert_eq!(linked, []);
-    let missed = broken(&world, |parts| parts.run(3).ahead.retain(|(_, pr)| pr.0 != 2));
+    let missed = broken(&world, |parts| parts.change_ahead(3, |it| it.retain(|(_, pr)| pr.0 != 2)));
     assert_eq!(texts(&missed), ["Q1: #3 is tested without #2 ahead of it"]);
     let link_left = broken(&world, |parts| {
         let (first, gone) = (parts.run(1).id, RunId(uuid::Uuid::from_u128(9)));
-        parts.run(4).ahead = vec![(first, PrNumber(1)), (gone, PrNumber(7))];
+        parts.run(4).ahead = [(first, PrNumber(1)), (gone, PrNumber(7))].into();
     });
     assert!(
         !link_left.iter().any(|(id, _)| *id == "Q6"),
@@ -197,7 +206,7 @@ fn members_of_a_batch_share_targets() {
         let id = parts.entry(3).id;
         parts.entries.retain(|entry| entry.id != id);
         let first = parts.run(1).id;
-        parts.run(1).ahead.push((first, PrNumber(3)));
+        parts.change_ahead(1, |it| it.push((first, PrNumber(3))));
     });
     assert!(!one_left.iter().any(|(id, _)| *id == "Q6"), "{one_left:?}");
 }

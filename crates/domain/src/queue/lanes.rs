@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{EntryId, PrNumber, RunId};
+use crate::ids::{EntryId, PrNumber};
 use crate::time::{Span, Timestamp};
 
 use super::order::OrderKey;
+use super::started::{Placed, Rank};
 use super::{
     Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun,
 };
@@ -40,18 +41,10 @@ pub(super) struct Free {
     pub(super) bisection: bool,
 }
 
-/// A group that can start, and the entries that its candidate is built on.
-pub(super) struct Startable<'a> {
-    /// The entries to test together, in line order.
-    pub(super) group: Vec<&'a Entry>,
-    /// The nearest entries that the group depends on, in line order; each has a candidate.
-    pub(super) on: Vec<&'a Entry>,
-}
-
 /// The planner's next start.
 pub(super) enum Next<'a> {
-    /// This group can start now.
-    Start(Startable<'a>),
+    /// This group, in line order, can start now.
+    Start(Vec<&'a Entry>),
     /// No group can start; a filling batch may start at this time.
     Wait(Option<Timestamp>),
 }
@@ -71,7 +64,7 @@ pub(super) fn next_to_start<'a>(
     blocked: &mut Vec<Blocked>,
 ) -> Next<'a> {
     let mut until: Option<Timestamp> = None;
-    for key in queue.waiting.open() {
+    for key in may_start(queue) {
         let Some(entry) = queue.entry(key.entry()) else { continue };
         let slot = match &entry.part {
             Some(part) => free.bisection && !follows(queue, part),
@@ -81,14 +74,26 @@ pub(super) fn next_to_start<'a>(
             continue;
         }
         match group_from(queue, entry, at) {
-            Ok(Next::Start(startable)) => return Next::Start(startable),
+            Ok(Next::Start(group)) => return Next::Start(group),
             Ok(Next::Wait(due)) => until = until.into_iter().chain(due).min(),
             // What may be built on a failed run changes with each group that is.
             Err(by) if matches!(by.state, EntryState::PendingFailure { .. }) => {}
+            // The first entry of the line is always checked again; the others wait for it.
+            Err(_) if queue.mode() == Mode::Single => {}
             Err(by) => blocked.push((*key, entry.pr, by.pr)),
         }
     }
     Next::Wait(until)
+}
+
+/// The waiting entries that may be able to start, in line order. In SINGLE mode every entry depends
+/// on those ahead of it, so only the first may.
+pub(super) fn may_start(queue: &Queue) -> impl Iterator<Item = &OrderKey> {
+    let most = match queue.mode() {
+        Mode::Single => 1,
+        Mode::Parallel => usize::MAX,
+    };
+    queue.waiting.open().take(most)
 }
 
 /// Whether the result of a part follows from other runs, and the queue skips such runs.
@@ -103,7 +108,9 @@ fn group_from<'a>(
     first: &'a Entry,
     at: Timestamp,
 ) -> Result<Next<'a>, &'a Entry> {
-    let mut on = to_build_on(queue, first, &[])?;
+    if let Some(by) = obstacle(queue, first, &[]) {
+        return Err(by);
+    }
     let group = if let Some(part) = &first.part {
         let same = |entry: &&Entry| {
             entry.waits_in_line() && entry.part.as_ref().is_some_and(|it| it.number == part.number)
@@ -116,18 +123,17 @@ fn group_from<'a>(
         }
         group
     };
-    for member in group.iter().skip(1) {
-        for entry in to_build_on(queue, member, &group)? {
-            if !on.iter().any(|it| it.id == entry.id) {
-                on.push(entry);
-            }
-        }
+    // The members of a batch in SINGLE mode are neighbors, so nothing else is ahead of the later
+    // ones than of the first.
+    let neighbors = queue.mode() == Mode::Single && first.part.is_none();
+    if !neighbors && let Some(by) = group.iter().skip(1).find_map(|it| obstacle(queue, it, &group))
+    {
+        return Err(by);
     }
-    on.sort_by_key(|entry| OrderKey::of(entry));
-    if !on_what_lands(queue, &group, &on) {
+    if !on_what_lands(queue, &group) {
         return Ok(Next::Wait(None));
     }
-    Ok(Next::Start(Startable { group, on }))
+    Ok(Next::Start(group))
 }
 
 /// The entry that keeps this one, or the group that starts with it, from being built while a slot
@@ -138,24 +144,14 @@ pub(super) fn blocker<'a>(queue: &'a Queue, entry: &'a Entry) -> Option<&'a Entr
     group_from(queue, entry, Timestamp::from_unix_micros(i64::MAX)).err()
 }
 
-/// The direct dependencies of an entry, in line order, without the members of its own group; or the
-/// nearest one that cannot be built on now.
-pub(super) fn to_build_on<'a>(
-    queue: &'a Queue,
-    entry: &Entry,
-    group: &[&Entry],
-) -> Result<Vec<&'a Entry>, &'a Entry> {
-    let mut on = Vec::new();
-    for other in queue.before(OrderKey::of(entry)) {
-        if meet(queue.mode(), other, entry) && !group.iter().any(|it| it.id == other.id) {
-            if !can_be_built_on(queue, other, entry) {
-                return Err(other);
-            }
-            on.push(other);
-        }
-    }
-    on.reverse();
-    Ok(on)
+/// The nearest entry that this one depends on and that it cannot be built on now, leaving out the
+/// members of its own group.
+pub(super) fn obstacle<'a>(queue: &'a Queue, entry: &Entry, group: &[&Entry]) -> Option<&'a Entry> {
+    queue.obstacles_before(OrderKey::of(entry)).find(|other| {
+        meet(queue.mode(), other, entry)
+            && !group.iter().any(|it| it.id == other.id)
+            && !can_be_built_on(queue, other, entry)
+    })
 }
 
 /// Whether a candidate may be built on another entry's candidate: it exists and may still pass.
@@ -182,7 +178,8 @@ fn can_be_built_on(queue: &Queue, other: &Entry, by: &Entry) -> bool {
 /// Whether one more group behind a failed run could absolve it.
 fn has_room_behind(queue: &Queue, failed: &TestRun) -> bool {
     let depth = usize::try_from(failure_window(queue)).unwrap_or(usize::MAX);
-    queue.header.settings.can_optimistically_merge && successors(queue, failed).len() < depth
+    queue.header.settings.can_optimistically_merge
+        && successors(queue, failed).take(depth).count() < depth
 }
 
 /// How many groups behind a failed run must have a result before its failure is final.
@@ -190,84 +187,179 @@ pub(super) const fn failure_window(queue: &Queue) -> u32 {
     queue.header.settings.pending_failure_depth
 }
 
-/// The runs whose candidates contain this run's group, nearest first.
-pub(super) fn successors<'a>(queue: &'a Queue, run: &TestRun) -> Vec<&'a TestRun> {
-    let Some(last) = run.group.last().map(|member| member.pr) else { return Vec::new() };
-    // A run without references is dropped at the end of the step and must not count until then.
-    // Otherwise the entry that takes its place would start only at the next input.
-    let matters = |other: &TestRun| {
-        let refers = |entry: &Entry| entry.state.run() == Some(other.id);
-        other.status.is_running()
-            || other.group.iter().any(|it| queue.entry(it.entry).is_some_and(refers))
-    };
-    let mut behind: Vec<&TestRun> =
-        queue.runs().filter(|other| other.contains(last) && matters(other)).collect();
-    behind.sort_by_key(|other| (other.ahead.len(), other.number));
-    behind
+/// The runs whose candidates contain this run's group, in line order.
+///
+/// A run without references is dropped at the end of the step and must not count until then.
+/// Otherwise the entry that takes its place would start only at the next input.
+pub(super) fn successors<'a>(queue: &'a Queue, run: &TestRun) -> impl Iterator<Item = &'a TestRun> {
+    let last = run.group.last();
+    let place = last.and_then(|last| Rank::of(queue.entry(last.entry)?.place));
+    let mut batches = BTreeSet::new();
+    queue.started.behind(place).filter_map(move |entry| {
+        let run = queue.run(entry.state.run()?)?;
+        let contains = run.group.iter().any(|member| member.entry == entry.id)
+            && last.is_some_and(|last| run.contains(last.pr));
+        (contains && (run.group.len() == 1 || batches.insert(run.id))).then_some(run)
+    })
 }
 
 /// During a landing the target's head is about to change: a group that depends on it must be built
 /// on the landing candidate, or wait.
-fn on_what_lands(queue: &Queue, group: &[&Entry], on: &[&Entry]) -> bool {
+fn on_what_lands(queue: &Queue, group: &[&Entry]) -> bool {
     let Some(landing) = &queue.header.landing else { return true };
-    let lands = |entry: &Entry| entry.state.run() == Some(landing.run);
-    match (queue.mode(), queue.run(landing.run)) {
-        (Mode::Single, _) => on.iter().any(|entry| lands(entry)),
-        (Mode::Parallel, None) => true,
-        (Mode::Parallel, Some(run)) => {
-            run.prs().filter_map(|pr| queue.entry_of(pr)).filter(|entry| lands(entry)).all(
-                |landing| {
-                    let meets = |entry: &&Entry| meet(Mode::Parallel, landing, entry);
-                    on.iter().any(|entry| entry.id == landing.id) || !group.iter().any(meets)
-                },
-            )
-        }
+    let mut lands = queue.started.of_run(landing.run);
+    let ahead_of = |landing: &Entry, member: &Entry| OrderKey::of(landing) < OrderKey::of(member);
+    match queue.mode() {
+        Mode::Single => lands.any(|landing| group.iter().any(|member| ahead_of(landing, member))),
+        Mode::Parallel => lands.all(|landing| {
+            let mut met = group.iter().filter(|it| meet(Mode::Parallel, landing, it)).peekable();
+            met.peek().is_none() || met.any(|member| ahead_of(landing, member))
+        }),
     }
 }
 
-/// The pull requests that a candidate on these entries contains besides its own group, in line
-/// order, each with the run that tests it: the entries and their transitive dependencies. Other
-/// members of their batches are omitted unless an entry depends on them (Q6).
-pub(super) fn contained(queue: &Queue, on: &[&Entry]) -> Vec<(RunId, PrNumber)> {
-    let mut found = BTreeMap::new();
-    let mut open: Vec<&Entry> = on.to_vec();
-    while let Some(entry) = open.pop() {
-        let key = OrderKey::of(entry);
-        let Some(run) = entry.state.run() else { continue };
-        if found.insert(key, (run, entry.pr)).is_some() {
-            continue;
+/// The entries that a candidate contains besides its own group, in line order.
+pub(super) struct Contained<'a> {
+    pub(super) entries: Vec<&'a Placed>,
+    /// In PARALLEL mode, the ranks of the entries that a group of one depends on, if only entries
+    /// with a run are among them.
+    pub(super) under: Option<Vec<Rank>>,
+}
+
+/// Finds what the candidate of a group contains: the entries that the group depends on and their
+/// transitive dependencies. Other members of their batches are omitted unless an entry depends on
+/// them (Q6).
+pub(super) fn contained<'a>(queue: &'a Queue, group: &[&'a Entry]) -> Contained<'a> {
+    let in_group = |entry: &Entry| group.iter().any(|member| member.id == entry.id);
+    let has_run = |placed: &&Placed| placed.entry.state.run().is_some();
+    let last = group.last().and_then(|member| Rank::of(member.place));
+    let ahead = queue.started.before(last);
+    if queue.mode() == Mode::Single {
+        let all = ahead.map(|(_, placed)| placed).filter(has_run);
+        let entries = all.filter(|placed| !in_group(&placed.entry)).collect();
+        return Contained { entries, under: None };
+    }
+    let mut under = Vec::new();
+    for member in group {
+        under = united(&under, &dependencies(queue, member, group));
+    }
+    if queue.started.restarted().any(|rank| under.binary_search(rank).is_ok()) {
+        return Contained { entries: through_tested(queue, group), under: None };
+    }
+    let mut wanted = under.iter().peekable();
+    let mut is_wanted = |rank: Rank| wanted.next_if_eq(&&rank).is_some();
+    let entries = ahead.filter(|(rank, _)| is_wanted(*rank)).map(|(_, placed)| placed).collect();
+    Contained { entries, under: (group.len() == 1).then_some(under) }
+}
+
+/// The ranks of the entries that this one depends on in PARALLEL mode, directly or through others,
+/// in line order and without those of its group.
+///
+/// Walks up the line from the entry. What a found entry depends on is known from its own start and
+/// is not compared again, so that usually few entries are compared.
+pub(super) fn dependencies(queue: &Queue, entry: &Entry, group: &[&Entry]) -> Vec<Rank> {
+    let mut found = Vec::new();
+    let mut through_others: Vec<Rank> = Vec::new();
+    for (rank, other) in queue.started.before(Rank::of(entry.place)).rev() {
+        // Those behind this rank have left the queue.
+        while through_others.pop_if(|next| *next > rank).is_some() {}
+        if through_others.pop_if(|next| *next == rank).is_some() {
+            found.push(rank);
+        } else if meet(Mode::Parallel, &other.entry, entry)
+            && !group.iter().any(|member| member.id == other.entry.id)
+        {
+            found.push(rank);
+            through_others = match queue.started.under(rank) {
+                Some(under) => united(&through_others, under),
+                None => united(&through_others, &dependencies(queue, &other.entry, &[])),
+            };
         }
-        match queue.mode() {
-            // In SINGLE mode the entries are all that is ahead.
-            Mode::Single => {}
-            Mode::Parallel => {
-                open.extend(queue.before(key).filter(|it| meet(Mode::Parallel, it, entry)));
+    }
+    found.reverse();
+    found
+}
+
+/// The union of two sorted lists.
+fn united(one: &[Rank], other: &[Rank]) -> Vec<Rank> {
+    if one.is_empty() {
+        return other.to_vec();
+    }
+    let mut all = Vec::with_capacity(one.len() + other.len());
+    let mut rest = other.iter().peekable();
+    for rank in one {
+        while let Some(before) = rest.next_if(|next| *next < rank) {
+            all.push(*before);
+        }
+        rest.next_if_eq(&rank);
+        all.push(*rank);
+    }
+    all.extend(rest);
+    all
+}
+
+/// What a group depends on through entries that have a run: an entry that is restarted is not
+/// contained, and links nothing.
+fn through_tested<'a>(queue: &'a Queue, group: &[&'a Entry]) -> Vec<&'a Placed> {
+    let in_group = |entry: &Entry| group.iter().any(|member| member.id == entry.id);
+    let mut found = BTreeMap::new();
+    let mut open: Vec<&Entry> = group.to_vec();
+    while let Some(entry) = open.pop() {
+        for (rank, placed) in queue.started.before(Rank::of(entry.place)) {
+            let is_new = placed.entry.state.run().is_some()
+                && !in_group(&placed.entry)
+                && !found.contains_key(&rank)
+                && meet(Mode::Parallel, &placed.entry, entry);
+            if is_new {
+                found.insert(rank, placed);
+                open.push(&placed.entry);
             }
         }
     }
     found.into_values().collect()
 }
 
-/// The run whose candidate contains exactly these pull requests, if an entry has one. Only the last
+/// The run whose candidate contains exactly these entries, if one of them has one. Only the last
 /// entry can, because every other one is ahead of it.
-pub(super) fn chain_of<'a>(
-    queue: &'a Queue,
-    on: &[&Entry],
-    contained: &[(RunId, PrNumber)],
-) -> Option<&'a TestRun> {
-    let last = on.last().and_then(|entry| queue.run(entry.state.run()?))?;
-    let live = last.prs().filter(|pr| queue.entry_of(*pr).is_some()).count();
-    (live == contained.len()).then_some(last)
+pub(super) fn chain_of<'a>(queue: &'a Queue, contained: &[&Placed]) -> Option<&'a TestRun> {
+    let nearest = contained.last()?;
+    let run = queue.run(nearest.entry.state.run()?)?;
+    // Both are in line order, except for parts of a split batch that others stand between.
+    let mut prs = run.prs();
+    let contains_all = contained.iter().all(|it| prs.any(|pr| pr == it.entry.pr))
+        || (run.group.len() > 1
+            && contained.iter().all(|it| run.prs().any(|pr| pr == it.entry.pr)));
+    if !contains_all {
+        return None;
+    }
+    let live = run.prs().filter(|pr| queue.entry_of(*pr).is_some()).count();
+    (live == contained.len()).then_some(run)
 }
 
 /// Whether every pull request that the run was built on has passed or left.
 pub(super) fn all_ahead_passed(queue: &Queue, run: &TestRun) -> bool {
-    let passed = |pr| {
-        let state = queue.entry_of(pr).map(|entry| &entry.state);
-        matches!(state, None | Some(EntryState::TestsPassed { .. }))
-    };
-    run.ahead.iter().all(|(_, pr)| passed(*pr))
+    live_ahead(queue, run).all(|entry| matches!(entry.state, EntryState::TestsPassed { .. }))
 }
+
+/// The live entries that a run's candidate contains besides its group, nearest first.
+///
+/// Most entries that a run near the front was built on have left. If few stand ahead of its group,
+/// these are searched instead.
+pub(super) fn live_ahead<'a>(
+    queue: &'a Queue,
+    run: &'a TestRun,
+) -> impl Iterator<Item = &'a Entry> {
+    let first = run.group.first().and_then(|first| Rank::of(queue.entry(first.entry)?.place));
+    let stand_ahead = || queue.started.before(first).rev().map(|(_, placed)| &*placed.entry);
+    // An entry that a conflict holds may be contained and no longer stand ahead.
+    let all_stand_ahead = first.is_some() && !queue.waiting.holds_any();
+    let few = all_stand_ahead && stand_ahead().nth(FEW).is_none();
+    let near = stand_ahead().filter(|entry| run.contains(entry.pr)).take(if few { FEW } else { 0 });
+    let all = run.ahead.iter().rev().filter_map(|(_, pr)| queue.entry_of(*pr));
+    near.chain(all.take(if few { 0 } else { usize::MAX }))
+}
+
+/// How many entries are searched instead of a list of entries that may have left.
+const FEW: usize = 16;
 
 /// What can still absolve a failed run.
 pub(super) enum Absolver {
@@ -290,7 +382,10 @@ pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
     if depth == 0 {
         return None;
     }
-    let successors = successors(queue, failed);
+    let mut successors: Vec<&TestRun> = successors(queue, failed).collect();
+    if successors.len() > depth {
+        successors.sort_by_key(|run| (run.ahead.len(), run.number));
+    }
     if successors.iter().take(depth).any(|run| run.status.is_running()) {
         return Some(Absolver::Running);
     }
@@ -330,10 +425,8 @@ fn waits_for(queue: &Queue, failed: &TestRun, entry: &Entry, seen: &mut BTreeSet
 }
 
 /// The occupied slots: by runs of the main line, and by runs of bisections.
-pub(super) fn running(queue: &Queue) -> (u32, u32) {
-    queue.runs().filter(|run| run.status.is_running()).fold((0, 0), |(main, bisection), run| {
-        if run.bisection { (main, bisection + 1) } else { (main + 1, bisection) }
-    })
+pub(super) const fn running(queue: &Queue) -> (u32, u32) {
+    queue.by_status.active
 }
 
 /// When an entry has waited long enough for its batch to fill.
@@ -349,3 +442,7 @@ pub(super) fn batch_due(queue: &Queue, entry: &Entry) -> Option<Timestamp> {
         | LinePosition::Outside => None,
     }
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

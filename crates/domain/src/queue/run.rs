@@ -1,5 +1,7 @@
 //! Test runs: each tests a group of entries on one candidate commit.
 
+use std::sync::Arc;
+
 use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::{Span, Timestamp};
 
@@ -165,10 +167,10 @@ pub struct TestRun {
     /// Whether it belongs to a bisection.
     pub bisection: bool,
     /// The entries that it tests, in line order; several if it is a batch.
-    pub group: Vec<Member>,
+    pub group: Arc<[Member]>,
     /// The pull requests that its candidate contains besides its group, in line order, each with
     /// the run that it was in when this one started.
-    pub ahead: Vec<(RunId, PrNumber)>,
+    pub ahead: Arc<[(RunId, PrNumber)]>,
     /// The commit that the candidate is built on: the candidate of a run ahead, or the target's
     /// head.
     pub base: Sha,

@@ -1,17 +1,20 @@
 //! The queue's state, and the states of pull requests as clients see them.
 
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
+use rpds::{HashTrieMapSync, RedBlackTreeMapSync, RedBlackTreeSetSync};
 
 use crate::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoId, RunId, Sha, TreeId};
 use crate::time::Timestamp;
 use crate::words::words;
 
+use super::ended::RunsByStatus;
 use super::order::OrderKey;
+use super::started::Started;
 use super::waiting::Waiting;
-use super::{Actor, Entry, Mode, Refusal, Settings, TestRun};
+use super::{Actor, Entry, EntryState, Mode, Refusal, Settings, TestRun};
 
 words!(
     /// A pull request's state in a queue, as clients see it.
@@ -241,15 +244,29 @@ pub struct Header {
 pub struct Queue {
     /// Everything but the collections.
     pub header: Header,
-    pub(super) entries: RedBlackTreeMapSync<EntryId, Arc<Entry>>,
+    /// The live entries.
+    entries: HashTrieMapSync<PrNumber, Arc<Entry>, Hashing>,
+    /// Their numbers by id.
+    numbers: HashTrieMapSync<EntryId, PrNumber, Hashing>,
     pub(super) line: RedBlackTreeSetSync<OrderKey>,
-    pub(super) runs: RedBlackTreeMapSync<RunId, Arc<TestRun>>,
-    /// The entries by number.
-    numbers: RedBlackTreeMapSync<PrNumber, EntryId>,
+    runs: RedBlackTreeMapSync<RunId, Arc<TestRun>>,
+    /// The pull requests that have left while runs existed whose candidates contain them, each with
+    /// the number of the queue's sequence at that time.
+    left: RedBlackTreeMapSync<PrNumber, u64>,
+    /// The size of `left` at which entries that no run contains are removed from it.
+    most_left: usize,
     pub(super) waiting: Waiting,
+    pub(super) started: Started,
+    pub(super) by_status: RunsByStatus,
 }
 
-/// Compares contents only: the cache of blocked entries is not part of the value.
+/// The least size at which the record of pull requests that have left is shortened.
+const MOST_LEFT: usize = 64;
+
+/// The hashing of keys: without a random seed, because the planner uses no randomness.
+type Hashing = BuildHasherDefault<DefaultHasher>;
+
+/// Compares contents only: the indexes are not part of the value.
 impl PartialEq for Queue {
     fn eq(&self, other: &Self) -> bool {
         self.header == other.header && self.entries == other.entries && self.runs == other.runs
@@ -299,29 +316,46 @@ impl Queue {
     ) -> Self {
         let mut queue = Self {
             header,
-            entries: RedBlackTreeMapSync::new_sync(),
+            entries: HashTrieMapSync::new_with_hasher_and_ptr_kind(Hashing::default()),
+            numbers: HashTrieMapSync::new_with_hasher_and_ptr_kind(Hashing::default()),
             line: RedBlackTreeSetSync::new_sync(),
             runs: RedBlackTreeMapSync::new_sync(),
-            numbers: RedBlackTreeMapSync::new_sync(),
+            left: RedBlackTreeMapSync::new_sync(),
+            most_left: MOST_LEFT,
             waiting: Waiting::default(),
+            started: Started::default(),
+            by_status: RunsByStatus::default(),
         };
+        for run in runs {
+            queue.put_run(Arc::new(run));
+        }
         for entry in entries {
             queue.put_entry(Arc::new(entry));
         }
-        for run in runs {
-            queue.put_run(Arc::new(run));
+        let ahead = queue.runs.values().flat_map(|run| run.ahead.iter().map(|(_, pr)| *pr));
+        let left: Vec<PrNumber> = ahead.filter(|pr| queue.entry_of(*pr).is_none()).collect();
+        for pr in left {
+            queue.left.insert_mut(pr, queue.header.sequence);
         }
         queue
     }
 
     /// The live entry of this pull request.
     pub fn entry_of(&self, pr: PrNumber) -> Option<&Entry> {
-        self.entry(*self.numbers.get(&pr)?)
+        self.shared_entry_of(pr).map(AsRef::as_ref)
+    }
+
+    pub(super) fn shared_entry_of(&self, pr: PrNumber) -> Option<&Arc<Entry>> {
+        self.entries.get(&pr)
     }
 
     /// The live entry with this id.
     pub fn entry(&self, id: EntryId) -> Option<&Entry> {
-        self.entries.get(&id).map(AsRef::as_ref)
+        self.shared_entry(id).map(AsRef::as_ref)
+    }
+
+    pub(super) fn shared_entry(&self, id: EntryId) -> Option<&Arc<Entry>> {
+        self.shared_entry_of(*self.numbers.get(&id)?)
     }
 
     /// The id of this pull request's entry: derived from the queue's id and the number, so that it
@@ -332,7 +366,11 @@ impl Queue {
 
     /// The run with this id, if a live entry still refers to it.
     pub fn run(&self, id: RunId) -> Option<&TestRun> {
-        self.runs.get(&id).map(AsRef::as_ref)
+        self.shared_run(id).map(AsRef::as_ref)
+    }
+
+    pub(super) fn shared_run(&self, id: RunId) -> Option<&Arc<TestRun>> {
+        self.runs.get(&id)
     }
 
     /// All live entries, in queue order; those outside the line last.
@@ -360,51 +398,95 @@ impl Queue {
 
     pub(super) fn put_entry(&mut self, entry: Arc<Entry>) {
         let key = OrderKey::of(&entry);
-        let old = self.entries.get(&entry.id).cloned();
-        match &old {
-            Some(old) if OrderKey::of(old) == key => {}
-            Some(old) => {
-                self.line.remove_mut(&OrderKey::of(old));
-                self.line.insert_mut(key);
+        let old = self.entries.get(&entry.pr).cloned();
+        let old_key = old.as_deref().map(OrderKey::of);
+        if old_key != Some(key) {
+            if let Some(old) = old_key {
+                self.line.remove_mut(&old);
+                self.started.set_obstacle(old, false);
             }
-            None => {
-                self.line.insert_mut(key);
-                self.numbers.insert_mut(entry.pr, entry.id);
-            }
+            self.line.insert_mut(key);
         }
+        if old.is_none() {
+            self.numbers.insert_mut(entry.id, entry.pr);
+            self.left.remove_mut(&entry.pr);
+        }
+        let run = entry.state.run().and_then(|run| self.runs.get(&run)).map(AsRef::as_ref);
+        self.started.set_obstacle(key, is_obstacle(&entry, run));
+        self.started.replace(old.as_deref(), Some(&entry), run);
         self.waiting.replace(old.as_deref(), Some(&entry));
-        self.entries.insert_mut(entry.id, entry);
+        self.by_status.wake(entry.pr);
+        self.entries.insert_mut(entry.pr, entry);
     }
 
     pub(super) fn remove_entry(&mut self, id: EntryId) {
-        if let Some(old) = self.entries.get(&id).cloned() {
-            self.line.remove_mut(&OrderKey::of(&old));
-            self.numbers.remove_mut(&old.pr);
-            self.entries.remove_mut(&id);
-            self.waiting.replace(Some(&old), None);
+        let Some(old) = self.shared_entry(id).cloned() else { return };
+        let key = OrderKey::of(&old);
+        self.line.remove_mut(&key);
+        self.numbers.remove_mut(&old.id);
+        self.entries.remove_mut(&old.pr);
+        self.started.set_obstacle(key, false);
+        self.started.replace(Some(&old), None, None);
+        self.waiting.replace(Some(&old), None);
+        self.by_status.wake(old.pr);
+        self.note_left(old.pr);
+    }
+
+    /// Records that runs may contain a pull request that has left. When the record has doubled,
+    /// removes the pull requests that left before the oldest present run was started.
+    fn note_left(&mut self, pr: PrNumber) {
+        self.left.insert_mut(pr, self.header.sequence);
+        if self.left.size() > self.most_left {
+            let oldest = self.runs.values().map(|run| run.number).min().unwrap_or(u64::MAX);
+            let before = self.left.iter().filter(|(_, left_at)| **left_at < oldest);
+            for pr in before.map(|(pr, _)| *pr).collect::<Vec<_>>() {
+                self.left.remove_mut(&pr);
+            }
+            self.most_left = 2 * self.left.size().max(MOST_LEFT);
         }
     }
 
+    /// Whether a run may contain this pull request, which is not in the queue.
+    pub(super) fn may_contain_earlier(&self, pr: PrNumber) -> bool {
+        self.left.contains_key(&pr)
+    }
+
     pub(super) fn put_run(&mut self, run: Arc<TestRun>) {
-        let known = self.runs.get(&run.id);
-        let same = known.is_some_and(|known| {
+        let known = self.runs.get(&run.id).cloned();
+        let same = known.as_ref().is_some_and(|known| {
             known.status == run.status && known.candidate.is_some() == run.candidate.is_some()
         });
+        self.by_status.replace(known.as_deref(), Some(&run));
         if !same {
-            for member in &run.group {
+            for member in run.group.iter() {
                 self.waiting.wake(member.pr);
+                self.built(member.pr, &run);
             }
         }
         self.runs.insert_mut(run.id, run);
     }
 
+    /// Updates the indexes of an entry whose run has changed.
+    fn built(&mut self, pr: PrNumber, run: &TestRun) {
+        let of_it = |entry: &&Arc<Entry>| entry.state.run() == Some(run.id);
+        let Some(entry) = self.entries.get(&pr).filter(of_it).cloned() else { return };
+        self.started.set_obstacle(OrderKey::of(&entry), is_obstacle(&entry, Some(run)));
+        self.started.replace(Some(&entry), Some(&entry), Some(run));
+    }
+
+    pub(super) fn remove_run(&mut self, id: RunId) {
+        if let Some(old) = self.runs.get(&id).cloned() {
+            self.by_status.replace(Some(&old), None);
+            self.runs.remove_mut(&id);
+        }
+    }
+
     /// Whether a run is kept: it is running, landing, or the run of a live entry.
     pub(super) fn needs(&self, run: &TestRun) -> bool {
         let lands = |landing: &Landing| landing.runs.contains(&run.id);
-        let of_it = |entry: &Entry| entry.state.run() == Some(run.id);
         run.status.is_running()
             || self.header.landing.as_ref().is_some_and(lands)
-            || run.prs().filter_map(|pr| self.entry_of(pr)).any(of_it)
+            || self.started.of_run(run.id).next().is_some()
     }
 
     /// The entries in the line ahead of this key that candidates contain, nearest first.
@@ -413,9 +495,28 @@ impl Queue {
         keys.filter_map(|key| self.entry(key.entry())).filter(|entry| !entry.is_held())
     }
 
+    /// The entries ahead of this key that some later entry cannot be built on, nearest first.
+    pub(super) fn obstacles_before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
+        self.started.obstacles_before(key).filter_map(|key| self.entry(key.entry()))
+    }
+
     /// The entries in the line behind this key, nearest first.
     pub(super) fn behind(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
         let places = (Bound::Excluded(key), Bound::Excluded(OrderKey::first_outside()));
         self.line.range(places).filter_map(|key| self.entry(key.entry()))
+    }
+}
+
+/// Whether some later entry cannot be built on this one, which has this run: it is in the line,
+/// candidates contain it, and it has no candidate, may still fail for reasons of its own, or is a
+/// part of a split batch.
+fn is_obstacle(entry: &Entry, run: Option<&TestRun>) -> bool {
+    let built = run.is_some_and(|run| run.candidate.is_some());
+    match &entry.state {
+        EntryState::NotReady | EntryState::Ended(_) => false,
+        EntryState::Pending { held_by, .. } => held_by.is_none(),
+        EntryState::Testing { .. } => !built || run.is_some_and(|run| run.bisection),
+        EntryState::TestsPassed { .. } => !built,
+        EntryState::PendingFailure { .. } => true,
     }
 }

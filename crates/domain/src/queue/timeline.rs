@@ -81,7 +81,7 @@ impl Step {
 
     /// The pull requests that were tested together with this one.
     pub fn tested_with(&self, pr: PrNumber) -> impl Iterator<Item = &Member> {
-        let group = self.run.iter().flat_map(|run| &run.group);
+        let group = self.run.iter().flat_map(|run| run.group.iter());
         group.filter(move |member| member.pr != pr)
     }
 }
@@ -104,7 +104,7 @@ pub fn timeline(
         // The pull requests that the next run was built on were ahead of this one while it waited.
         let next = index.checked_sub(1).and_then(|at| moves.get(at)).and_then(run_of);
         let named = |run: Option<&TestRun>| -> Vec<PrRef> {
-            let ahead = run.into_iter().flat_map(|run| &run.ahead);
+            let ahead = run.into_iter().flat_map(|run| run.ahead.iter());
             ahead.map(|(_, pr)| reference(entry, run, *pr)).collect()
         };
         let waited_for = waits.filter(|_| is_now).map(waited_for).unwrap_or_default();

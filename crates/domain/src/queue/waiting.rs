@@ -50,6 +50,11 @@ impl Waiting {
         self.held.range(all).map(|(_, held)| *held)
     }
 
+    /// Whether a conflict holds any entry.
+    pub(super) fn holds_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Replaces the old version of an entry by the new one.
     pub(super) fn replace(&mut self, old: Option<&Entry>, new: Option<&Entry>) {
         if let Some(old) = old {

@@ -269,7 +269,7 @@ fn cancel_reasons() {
             world.facts.push(Fact::PullRequestSeen { pull_request, read_at });
         })
     };
-    for (world, reason) in [
+    let worlds = vec![
         (asked(), "USER_REQUESTED"),
         (changed_by_host(|world| world.close_or_reopen(1)), "PR_CLOSED"),
         (changed_by_host(|world| world.push(1)), "PR_PUSHED_TO"),
@@ -277,7 +277,8 @@ fn cancel_reasons() {
         (changed_by_host(|world| world.redraft(1)), "PR_CONVERTED_TO_DRAFT"),
         (elsewhere(), "PR_MERGED_INTO_OTHER_BRANCH"),
         (waited(), "NOT_READY_TIMEOUT_EXPIRED"),
-    ] {
+    ];
+    for (world, reason) in worlds {
         let sent = emitted(&world, 1);
         assert_eq!(sent.last(), Some(&("canceled", reason.to_owned())), "{sent:?}");
     }

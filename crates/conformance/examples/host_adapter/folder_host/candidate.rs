@@ -83,7 +83,7 @@ pub(super) fn build(
     build: &BuildCandidate,
     reports: &[CheckReport],
 ) -> Result<Built, HostError> {
-    let wanted = build.changes.iter().chain(build.before.iter().map(|(_, change)| change));
+    let wanted = build.changes.iter().chain(build.before.iter().map(|(_, change)| &**change));
     for commit in wanted.map(|change| &change.head).chain([&build.base]) {
         if git.tip(commit.as_str())?.is_none() {
             return Err(HostError::NotFound { what: format!("commit {commit}") });
@@ -94,7 +94,7 @@ pub(super) fn build(
             return Ok(Built::MergedBefore { pr: change.pr });
         }
     }
-    let before = build.before.iter().map(|(_, change)| change);
+    let before = build.before.iter().map(|(_, change)| &**change);
     let ground = match put(git, &build.base, before, build.method)? {
         Put::On { commit, .. } => commit,
         Put::Conflict { at, paths } => {

@@ -107,6 +107,10 @@ pub(super) fn admit_all(builder: &mut TransitionBuilder) {
 /// entries that are now behind it.
 pub(super) fn go_to_the_front(builder: &mut TransitionBuilder, id: EntryId) {
     let number = builder.number();
+    if builder.queue.header.landing.is_some() {
+        // What lands is not interrupted, although it may now depend on this entry.
+        builder.queue.started.forget_under();
+    }
     builder.change_entry(id, |entry| {
         entry.place = LinePosition::Front { number };
         if let EntryState::Pending { held_by, .. } = &mut entry.state {
@@ -142,6 +146,7 @@ fn interrupt_behind(builder: &mut TransitionBuilder, id: EntryId) {
 /// behind the entries that keep their places.
 pub(super) fn targets_changed(builder: &mut TransitionBuilder, id: EntryId) {
     let Some(entry) = builder.entry(id) else { return };
+    builder.queue.started.forget_under();
     let reason = QueuedReason::TargetsChanged;
     if let Some(run) = entry.state.run() {
         leave::requeue_run(builder, run, reason, &Actor::Queue);

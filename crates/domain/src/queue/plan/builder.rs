@@ -85,11 +85,11 @@ impl TransitionBuilder {
     }
 
     pub(super) fn entry(&self, id: EntryId) -> Option<Arc<Entry>> {
-        self.queue.entries.get(&id).cloned()
+        self.queue.shared_entry(id).cloned()
     }
 
     pub(super) fn run(&self, id: RunId) -> Option<Arc<TestRun>> {
-        self.queue.runs.get(&id).cloned()
+        self.queue.shared_run(id).cloned()
     }
 
     /// Writes an entry as it is now.
@@ -229,7 +229,7 @@ impl TransitionBuilder {
             if self.queue.needs(&run) {
                 continue;
             }
-            self.queue.runs.remove_mut(&id);
+            self.queue.remove_run(id);
             if let Some(candidate) = &run.candidate {
                 let expected = Some(candidate.sha.clone());
                 self.effect(Effect::DeleteBranch { branch: run.branch.clone(), expected });
@@ -250,17 +250,19 @@ impl TransitionBuilder {
             ];
             (parts, header.state.switching_from().unwrap_or(settings.mode))
         };
-        let changed = self.changed_entries.values().map(|entry| entry.pr);
-        let all = what(&self.queue.header) != what(&self.before);
-        let live = self.queue.entries_in_order().filter(|_| all).map(|entry| entry.pr);
-        changed.chain(live).collect()
+        let mut shown: BTreeSet<PrNumber> =
+            self.changed_entries.values().map(|entry| entry.pr).collect();
+        if what(&self.queue.header) != what(&self.before) {
+            shown.extend(self.queue.entries_in_order().map(|entry| entry.pr));
+        }
+        shown
     }
 
     pub(super) fn finish(mut self) -> Transition {
         self.emit_batches();
         self.drop_unused_runs();
         let shown = self.shown();
-        let live = self.changed_runs.iter().filter_map(|id| self.queue.runs.get(id).cloned());
+        let live = self.changed_runs.iter().filter_map(|id| self.queue.shared_run(*id).cloned());
         let runs: Vec<Arc<TestRun>> = live.chain(self.gone_runs.into_values()).collect();
         let changes = Changes {
             entries: self.changed_entries.into_values().collect(),

@@ -164,17 +164,16 @@ fn evidence(builder: &TransitionBuilder, entry: EntryId, run: RunId) -> Option<E
 /// absolve it, so the group is at fault. A single entry fails; a batch is bisected. Returns whether
 /// there was such a failure.
 pub(super) fn settle(builder: &mut TransitionBuilder) -> bool {
-    let failed = |run: &TestRun| matches!(run.status, RunStatus::Failed { .. });
-    if !builder.queue.runs().any(failed) {
+    if builder.queue.by_status.failed().next().is_none() {
         return false;
     }
     let queue = builder.queue.clone();
     let decided = queue
-        .runs()
-        .filter(|run| failed(run))
+        .by_status
+        .failed()
+        .filter_map(|id| queue.run(id))
         .filter(|run| !held_by(&queue, run).is_empty())
-        .filter(|run| lanes::all_ahead_passed(&queue, run) && !lanes::may_be_absolved(&queue, run))
-        .min_by_key(|run| run.number);
+        .find(|run| lanes::all_ahead_passed(&queue, run) && !lanes::may_be_absolved(&queue, run));
     let Some(run) = decided else { return false };
     match held_by(&queue, run).as_slice() {
         [] => false,

@@ -77,9 +77,14 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
 
 /// Candidates that contain an earlier, landed submission do not wait for this one.
 fn forget_earlier(builder: &mut TransitionBuilder, pr: PrNumber) {
+    if !builder.queue.may_contain_earlier(pr) {
+        return;
+    }
     let runs = builder.queue.runs().filter(|run| run.contains(pr)).map(|run| run.id);
     for run in runs.collect::<Vec<_>>() {
-        builder.change_run(run, |run| run.ahead.retain(|(_, ahead)| *ahead != pr));
+        builder.change_run(run, |run| {
+            run.ahead = run.ahead.iter().filter(|(_, ahead)| *ahead != pr).copied().collect();
+        });
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn removed(
     };
     let is_member = |pr: &&PrNumber| run.group.iter().any(|member| member.pr == **pr);
     let mut empty: Vec<PrNumber> = named.iter().filter(is_member).copied().collect();
-    if let [only] = run.group.as_slice()
+    if let [only] = &*run.group
         && base_tree(builder, &run) == Some(&candidate.tree)
     {
         empty = vec![only.pr];
@@ -54,6 +54,6 @@ fn base_tree<'a>(builder: &'a TransitionBuilder, run: &TestRun) -> Option<&'a Tr
     if target.head.as_ref() == Some(&run.base) {
         return target.tree.as_ref();
     }
-    let mut candidates = builder.queue.runs().filter_map(|it| it.candidate.as_ref());
-    candidates.find(|it| it.sha == run.base).map(|it| &it.tree)
+    let built = builder.queue.by_status.with_candidate(&run.base)?;
+    Some(&builder.queue.run(built)?.candidate.as_ref()?.tree)
 }

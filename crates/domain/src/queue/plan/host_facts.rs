@@ -194,7 +194,7 @@ fn fail_group(
 ) {
     let Some(run) = builder.run(id) else { return };
     leave::give_up(builder, id, reason);
-    for member in &run.group {
+    for member in run.group.iter() {
         let (culprit, details) = (culprit.clone(), details.to_vec());
         let exit = Exit::Failed { reason, culprit, details, evidence: None };
         leave::leave(builder, member.entry, exit, &Actor::Queue);

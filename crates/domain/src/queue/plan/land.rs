@@ -1,16 +1,17 @@
 //! Landing tested candidates.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::ids::{PrNumber, RunId, Sha, TreeId};
+use crate::ids::{EntryId, PrNumber, RunId, Sha, TreeId};
 
+use super::super::ended::Numbered;
 use super::super::{
     Actor, Change, Culprit, Decision, Effect, Entry, EntryState, Exit, FailReason, IgnoredBecause,
-    Land, LandRefusal, Landing, MergeReason, Mode, PassReason, Queue, QueuedReason, RunStatus,
-    TestRun, lanes,
+    Land, LandRefusal, Landing, MergeReason, Mode, PassReason, Queue, QueuedReason, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{empty, facts, host_facts, landings, leave, start};
+use super::{empty, facts, host_facts, landings, leave};
 
 /// Starts the landing of a tested candidate once everything that it contains is settled. Returns
 /// whether it did.
@@ -19,62 +20,109 @@ pub(super) fn land(builder: &mut TransitionBuilder) -> bool {
     if header.landing.is_some() || header.target.missing || !header.state.moves() {
         return false;
     }
-    let Some(expected) = header.target.head.clone() else { return false };
-    let live = |run: &TestRun| run.prs().filter(|pr| builder.queue.entry_of(*pr).is_some()).count();
-    let ready = builder
-        .queue
-        .runs()
-        .filter(|run| run.status == RunStatus::Passed && may_land(&builder.queue, run))
-        .min_by_key(|run| (live(run), run.number));
-    let Some(ready) = ready.map(|run| run.id) else { return false };
+    if header.target.head.is_none() {
+        return false;
+    }
+    let Some(ready) = next_to_land(builder) else { return false };
     adopt(builder, ready);
-    let queue = builder.queue.clone();
-    let Some(run) = queue.run(ready) else { return false };
-    let Some(candidate) = run.candidate.clone() else { return false };
-    let exact = match queue.mode() {
-        Mode::Single => true,
-        Mode::Parallel => run.root.as_ref() == Some(&expected),
-    };
-    let land = Land {
-        run: run.id,
-        target: queue.header.branch.clone(),
-        expected,
-        candidate,
-        exact,
-        changes: passed_by(&queue, run).map(start::change).collect::<Vec<Change>>(),
-        method: run.method,
-    };
+    let Some(land) = landing(&builder.queue, ready) else { return false };
     builder.queue.header.landing =
-        Some(Landing { run: run.id, runs: vec![run.id], since: builder.at, exact });
+        Some(Landing { run: ready, runs: vec![ready], since: builder.at, exact: land.exact });
     builder.effect(Effect::Land(land));
     true
 }
 
-/// The live entries that passed by this run, in line order: its group, and the entries that it
-/// absolved.
-fn passed_by<'a>(queue: &'a Queue, run: &'a TestRun) -> impl Iterator<Item = &'a Entry> {
-    run.prs().filter_map(|pr| queue.entry_of(pr)).filter(
-        |entry| matches!(entry.state, EntryState::TestsPassed { run: by, .. } if by == run.id),
-    )
+/// The effect that lands the candidate of a run.
+fn landing(queue: &Queue, ready: RunId) -> Option<Land> {
+    let run = queue.run(ready)?;
+    let expected = queue.header.target.head.clone()?;
+    let exact = match queue.mode() {
+        Mode::Single => true,
+        Mode::Parallel => run.root.as_ref() == Some(&expected),
+    };
+    Some(Land {
+        run: run.id,
+        target: queue.header.branch.clone(),
+        expected,
+        candidate: run.candidate.clone()?,
+        exact,
+        changes: passed_by(queue, run).iter().map(|entry| Change::of(entry)).collect(),
+        method: run.method,
+    })
 }
 
-/// Whether everything in the candidate has landed or passed, by any run; this run has tested all of
-/// it together. Of several such runs the one that lands the fewest pull requests goes first.
-fn may_land(queue: &Queue, run: &TestRun) -> bool {
-    lanes::all_ahead_passed(queue, run) && passed_by(queue, run).next().is_some()
+/// The passed run that lands next: if several candidates contain only what has landed or passed,
+/// the one that lands the fewest pull requests.
+fn next_to_land(builder: &mut TransitionBuilder) -> Option<RunId> {
+    let (first, waiting) = first_to_land(&builder.queue);
+    for (run, pr) in waiting {
+        builder.queue.by_status.wait(run, pr);
+    }
+    first
+}
+
+/// Finds the passed run that lands next, and the runs that must wait for an entry ahead until it
+/// changes.
+pub(super) fn first_to_land(queue: &Queue) -> (Option<RunId>, Vec<(Numbered, PrNumber)>) {
+    let mut first: Option<(usize, Numbered)> = None;
+    let mut waiting = Vec::new();
+    for numbered in queue.by_status.passed() {
+        let Some(run) = queue.run(numbered.1) else { continue };
+        let mut live = run.group.iter().filter(|it| queue.entry(it.entry).is_some()).count();
+        let mut waits_for = None;
+        for ahead in lanes::live_ahead(queue, run) {
+            if lands_before(queue, run, ahead) {
+                waits_for = Some(ahead.pr);
+                break;
+            }
+            live += 1;
+        }
+        if let Some(pr) = waits_for {
+            waiting.push((numbered, pr));
+        } else if queue.started.of_run(run.id).next().is_some() {
+            first = first.into_iter().chain([(live, numbered)]).min();
+        }
+    }
+    (first.map(|(_, (_, id))| id), waiting)
+}
+
+/// Whether an entry ahead of a passed run keeps it from landing next: it has not passed, or it has
+/// passed by a run whose group this candidate contains, so that fewer pull requests land with that
+/// run.
+fn lands_before(queue: &Queue, run: &TestRun, ahead: &Entry) -> bool {
+    match ahead.state {
+        EntryState::TestsPassed { run: by, .. } => {
+            let group = queue.run(by).filter(|_| by != run.id).map(|by| &by.group);
+            group.is_some_and(|group| group.iter().all(|member| run.contains(member.pr)))
+        }
+        EntryState::NotReady
+        | EntryState::Pending { .. }
+        | EntryState::Testing { .. }
+        | EntryState::PendingFailure { .. }
+        | EntryState::Ended(_) => true,
+    }
+}
+
+/// The live entries that passed by this run, in the order of its candidate.
+fn passed_by(queue: &Queue, run: &TestRun) -> Vec<Arc<Entry>> {
+    let mut entries = leave::in_candidate_order(queue, run);
+    entries.retain(|entry| matches!(entry.state, EntryState::TestsPassed { .. }));
+    entries
 }
 
 /// Attributes every entry in the candidate to the landing run, including entries that another run
 /// has passed.
 fn adopt(builder: &mut TransitionBuilder, id: RunId) {
     let Some(run) = builder.run(id) else { return };
-    for pr in run.prs() {
-        let entry = builder.queue.entry_id(pr);
-        let other = builder.queue.entry(entry).and_then(|entry| entry.state.run());
-        if let Some(other) = other.filter(|other| *other != id) {
-            builder.pass_on(entry, id);
-            builder.left(other);
-        }
+    let queue = &builder.queue;
+    let group = run.group.iter().filter_map(|member| queue.entry(member.entry));
+    let of_others: Vec<(EntryId, RunId)> = lanes::live_ahead(queue, &run)
+        .chain(group)
+        .filter_map(|entry| Some((entry.id, entry.state.run().filter(|other| *other != id)?)))
+        .collect();
+    for (entry, other) in of_others {
+        builder.pass_on(entry, id);
+        builder.left(other);
     }
 }
 
@@ -90,10 +138,9 @@ pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, sha: &Sha, tree
     let added_nothing = builder.queue.header.target.head.as_ref() == Some(sha);
     host_facts::set_target(builder, sha, tree, builder.at);
     let Some(run) = builder.run(id) else { return };
-    let queue = builder.queue.clone();
     let candidate = run.candidate.clone();
     let tested = candidate.as_ref().map(|candidate| candidate.tree.clone());
-    for entry in passed_by(&queue, &run) {
+    for entry in passed_by(&builder.queue, &run) {
         let reason = match &entry.state {
             EntryState::TestsPassed { reason: PassReason::OwnHead, .. } => MergeReason::Direct,
             EntryState::TestsPassed { .. }
@@ -139,7 +186,7 @@ fn stand_on_target(builder: &mut TransitionBuilder, landed: &TestRun, head: &Sha
     let behind: Vec<RunId> = builder
         .queue
         .runs()
-        .filter(|run| run.contains(last.pr) && run.root == landed.root)
+        .filter(|run| run.root == landed.root && run.contains(last.pr))
         .map(|run| run.id)
         .collect();
     for run in behind {
@@ -150,7 +197,7 @@ fn stand_on_target(builder: &mut TransitionBuilder, landed: &TestRun, head: &Sha
 /// Whether this pull request lands with this run.
 fn passed(builder: &TransitionBuilder, id: RunId, pr: PrNumber) -> bool {
     let run = builder.queue.run(id);
-    run.is_some_and(|run| passed_by(&builder.queue, run).any(|entry| entry.pr == pr))
+    run.is_some_and(|run| passed_by(&builder.queue, run).iter().any(|entry| entry.pr == pr))
 }
 
 pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &LandRefusal) {
@@ -190,8 +237,8 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
         LandRefusal::TargetMissing => host_facts::target_missing(builder),
         LandRefusal::Refused { words } => {
             let Some(run) = builder.run(id) else { return };
-            let queue = builder.queue.clone();
-            let prs: BTreeSet<PrNumber> = passed_by(&queue, &run).map(|entry| entry.pr).collect();
+            let prs: BTreeSet<PrNumber> =
+                passed_by(&builder.queue, &run).iter().map(|entry| entry.pr).collect();
             for pr in prs {
                 let details = vec![words.clone()];
                 fail(builder, pr, FailReason::MergeRefused, Culprit::Host, details);

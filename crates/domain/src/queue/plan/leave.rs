@@ -1,8 +1,12 @@
 //! Leaving the queue, and going back to the line.
 
+use std::sync::Arc;
+
 use crate::ids::{EntryId, PrNumber, RunId};
 
-use super::super::{Actor, Entry, EntryState, Exit, QueuedReason, RunCancelReason, RunStatus};
+use super::super::{
+    Actor, Entry, EntryState, Exit, Queue, QueuedReason, RunCancelReason, RunStatus, TestRun,
+};
 use super::bisect;
 use super::builder::{Because, TransitionBuilder};
 
@@ -40,7 +44,10 @@ pub(super) fn leave_as(builder: &mut TransitionBuilder, entry: &Entry, exit: Exi
         // The rest of its group was tested together with it and starts again.
         requeue_run(builder, run, reason, &Actor::Queue);
     }
-    if !on_target {
+    if on_target {
+        // Runs stay that depended on others through this entry.
+        builder.queue.started.forget_under();
+    } else {
         requeue_all_on(builder, pr, reason);
         bisect::forget_parts(builder, entry);
     }
@@ -102,7 +109,7 @@ pub(super) fn requeue_run_and_behind(
 ) {
     let Some(run) = builder.run(id) else { return };
     requeue_run(builder, id, reason, &Actor::Queue);
-    for member in &run.group {
+    for member in run.group.iter() {
         requeue_all_on(builder, member.pr, reason);
     }
 }
@@ -121,9 +128,7 @@ pub(super) fn requeue_run(
     }
     let Some(run) = builder.run(id) else { return };
     give_up(builder, id, reason);
-    for pr in run.prs() {
-        let entry = builder.queue.entry_of(pr).filter(|it| it.state.run() == Some(id)).cloned();
-        let Some(entry) = entry else { continue };
+    for entry in in_candidate_order(&builder.queue, &run) {
         let was_held_by = match &entry.state {
             EntryState::Testing { was_held_by, .. } => *was_held_by,
             EntryState::NotReady
@@ -136,6 +141,13 @@ pub(super) fn requeue_run(
         builder.move_entry(entry.id, to, Because::new(reason, actor));
         after_requeue(builder, &entry, reason);
     }
+}
+
+/// The entries of a run in the order of its candidate: the absolved ones, and its group.
+pub(super) fn in_candidate_order(queue: &Queue, run: &TestRun) -> Vec<Arc<Entry>> {
+    let mut entries: Vec<Arc<Entry>> = queue.started.of_run(run.id).cloned().collect();
+    entries.sort_by_key(|entry| run.group.iter().position(|member| member.entry == entry.id));
+    entries
 }
 
 /// Updates the part of a returned entry. After a restart it stays in its part; otherwise it becomes

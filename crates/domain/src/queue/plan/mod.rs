@@ -54,8 +54,7 @@ pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     if queue.header.host.unreachable_since.is_some() {
         return None;
     }
-    let running = queue.runs().filter(|run| run.status.is_running());
-    let runs = running.flat_map(|run| run.deadline.into_iter().chain(run.silence_due())).min();
+    let runs = queue.by_status.next_due();
     let batch = queue.header.batch_due.filter(|_| queue.header.state.moves());
     runs.into_iter().chain(batch).chain(not_ready_deadline(queue)).min()
 }
@@ -69,4 +68,10 @@ fn not_ready_deadline(queue: &Queue) -> Option<Timestamp> {
     let longest = queue.line.range(super::order::OrderKey::first_outside()..).next()?;
     let since = queue.entry(longest.entry())?.state_changed_at;
     Some(since.plus(Span::hours(hours)))
+}
+
+/// The run that lands next, for tests.
+#[cfg(test)]
+pub(super) fn first_to_land(queue: &Queue) -> Option<crate::ids::RunId> {
+    land::first_to_land(queue).0
 }

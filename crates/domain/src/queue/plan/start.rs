@@ -1,11 +1,13 @@
 //! Starting test runs.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::ids::{BranchName, PrNumber, RunId, Sha};
-use crate::time::Span;
+use crate::ids::{BranchName, RunId, Sha};
+use crate::time::{Span, Timestamp};
 
-use super::super::lanes::{self, Free, Next, Startable};
+use super::super::lanes::{self, Contained, Free, Next};
+use super::super::started::{Placed, Rank};
 use super::super::{
     Actor, Ahead, BuildCandidate, Change, DirectMergeMode, Effect, Entry, EntryState, LinePosition,
     Member, Mode, Queue, Reason, RunStatus, TestRun,
@@ -18,28 +20,31 @@ const TEST_BRANCHES: &str = "signalbox-merge";
 /// Starts a run of the first group that can start. Returns whether it did.
 pub(super) fn start(builder: &mut TransitionBuilder) -> bool {
     builder.queue.header.batch_due = None;
-    let Some(target_head) = builder.queue.header.target.head.clone() else { return false };
     let free = free_slots(&builder.queue);
     if builder.queue.header.target.missing
         || !builder.queue.header.state.moves()
         || !(free.main || free.bisection)
+        || builder.queue.waiting.open().next().is_none()
     {
         return false;
     }
-    // The clone is cheap: it shares structure. The group borrows from it while the builder changes.
-    let queue = builder.queue.clone();
+    let Some(target_head) = builder.queue.header.target.head.clone() else { return false };
     let mut blocked = Vec::new();
-    let next = lanes::next_to_start(&queue, builder.at, free, &mut blocked);
+    let next = lanes::next_to_start(&builder.queue, builder.at, free, &mut blocked);
+    let (group, until) = match next {
+        Next::Start(group) => (shared(&builder.queue, &group), None),
+        Next::Wait(until) => (Vec::new(), until),
+    };
     for (key, pr, by) in blocked {
         builder.queue.waiting.block(key, pr, by);
     }
-    match next {
-        Next::Start(startable) => open_run(builder, &queue, &startable, &target_head),
-        Next::Wait(until) => {
-            builder.queue.header.batch_due = until;
-            false
-        }
-    }
+    builder.queue.header.batch_due = until;
+    !group.is_empty() && open_run(builder, &group, &target_head)
+}
+
+/// Entries that outlast a change of the queue.
+fn shared(queue: &Queue, entries: &[&Entry]) -> Vec<Arc<Entry>> {
+    entries.iter().filter_map(|entry| queue.shared_entry(entry.id).cloned()).collect()
 }
 
 /// The free slots. Bisection slots are only counted when a part of a batch waits.
@@ -59,7 +64,7 @@ fn free_slots(queue: &Queue) -> Free {
 struct Foundation {
     base: Sha,
     root: Option<Sha>,
-    before: Vec<(RunId, Change)>,
+    before: Vec<(RunId, Arc<Change>)>,
 }
 
 /// Chooses the commit to build on and the changes to apply to it first.
@@ -67,21 +72,17 @@ struct Foundation {
 /// The candidate of a run ahead is the base if it contains exactly the dependencies. In PARALLEL
 /// mode it must also contain all of the target, where other lanes may have landed. Otherwise the
 /// base is the target's head, and every dependency is applied again.
-fn foundation(
-    queue: &Queue,
-    on: &[&Entry],
-    contained: &[(RunId, PrNumber)],
-    target_head: &Sha,
-) -> Foundation {
-    let on_target = || Foundation {
-        base: target_head.clone(),
-        root: Some(target_head.clone()),
-        before: contained
-            .iter()
-            .filter_map(|(run, pr)| Some((*run, change(queue.entry_of(*pr)?))))
-            .collect(),
+fn foundation(queue: &Queue, contained: &[&Placed], target_head: &Sha) -> Foundation {
+    let on_target = || {
+        let mut before = Vec::with_capacity(contained.len());
+        before.extend(
+            contained
+                .iter()
+                .filter_map(|placed| Some((placed.entry.state.run()?, placed.change.clone()))),
+        );
+        Foundation { base: target_head.clone(), root: Some(target_head.clone()), before }
     };
-    let Some(chain) = lanes::chain_of(queue, on, contained) else { return on_target() };
+    let Some(chain) = lanes::chain_of(queue, contained) else { return on_target() };
     let current = match queue.mode() {
         Mode::Single => true,
         Mode::Parallel => chain.root.as_ref() == Some(target_head),
@@ -94,45 +95,73 @@ fn foundation(
     }
 }
 
-fn open_run(
-    builder: &mut TransitionBuilder,
-    queue: &Queue,
-    startable: &Startable<'_>,
-    target_head: &Sha,
-) -> bool {
-    let Some(first) = startable.group.first() else { return false };
+/// A run that is about to start.
+struct Opening {
+    run: TestRun,
+    build: BuildCandidate,
+    /// What a group of one depends on, if known.
+    under: Option<Vec<Rank>>,
+}
+
+fn open_run(builder: &mut TransitionBuilder, group: &[Arc<Entry>], target_head: &Sha) -> bool {
     let number = builder.number();
+    let Some(opening) = opening(&builder.queue, builder.at, number, group, target_head) else {
+        return false;
+    };
+    let Opening { run, build, under } = opening;
+    let id = run.id;
+    builder.put_run(run);
+    for (at, entry) in group.iter().enumerate() {
+        begin(builder, entry, id, number, at);
+    }
+    if builder.queue.mode() == Mode::Parallel {
+        record_dependencies(builder, group, under);
+    }
+    builder.effect(Effect::BuildCandidate(build));
+    true
+}
+
+/// The run of a group, and the effect that builds its candidate.
+fn opening(
+    queue: &Queue,
+    at: Timestamp,
+    number: u64,
+    group: &[Arc<Entry>],
+    target_head: &Sha,
+) -> Option<Opening> {
+    let first = group.first()?;
     let header = &queue.header;
     let bisection = first.part.is_some();
     let id = RunId(uuid::Uuid::new_v5(&header.id.0, format!("run:{number}").as_bytes()));
     let suffix = if bisection { "-bisection" } else { "" };
     let name = format!("{TEST_BRANCHES}/pr-{}/{id}{suffix}", first.pr);
-    let Ok(branch) = BranchName::new(name) else { return false };
-    let contained = lanes::contained(queue, &startable.on);
-    let Foundation { base, root, before } =
-        foundation(queue, &startable.on, &contained, target_head);
+    let branch = BranchName::new(name).ok()?;
+    let members: Vec<&Entry> = group.iter().map(AsRef::as_ref).collect();
+    let Contained { entries: contained, under } = lanes::contained(queue, &members);
+    let Foundation { base, root, before } = foundation(queue, &contained, target_head);
     let (method, minutes) = (header.settings.merge_method, header.settings.testing_timeout_minutes);
     let direct = header.settings.direct_merge_mode == DirectMergeMode::Always
         && contained.is_empty()
-        && startable.group.len() == 1;
+        && group.len() == 1;
     let build = BuildCandidate {
         run: id,
         target: header.branch.clone(),
         target_head: target_head.clone(),
         base: base.clone(),
         before,
-        ahead: candidates_of(queue, &contained),
-        changes: startable.group.iter().map(|entry| change(entry)).collect(),
+        ahead: candidates_of(&contained),
+        changes: group.iter().map(|entry| Change::of(entry)).collect(),
         method,
         branch: branch.clone(),
         direct,
     };
-    builder.put_run(TestRun {
+    let ahead = contained.iter().map(|placed| Some((placed.entry.state.run()?, placed.entry.pr)));
+    let run = TestRun {
         id,
         number,
         bisection,
-        group: startable.group.iter().map(|entry| member(entry)).collect(),
-        ahead: contained,
+        group: group.iter().map(|entry| member(entry)).collect(),
+        ahead: ahead.flatten().collect(),
         base,
         root,
         direct,
@@ -143,17 +172,28 @@ fn open_run(
         required: None,
         checks: Vec::new(),
         status: RunStatus::Building,
-        started_at: builder.at,
+        started_at: at,
         ended_at: None,
-        deadline: (minutes > 0).then(|| builder.at.plus(Span::minutes(minutes))),
+        deadline: (minutes > 0).then(|| at.plus(Span::minutes(minutes))),
         built_at: None,
         silent: Vec::new(),
-    });
-    for (at, entry) in startable.group.iter().enumerate() {
-        begin(builder, entry, id, number, at);
+    };
+    Some(Opening { run, build, under })
+}
+
+/// Records what the entries of a started run depend on. `under`: the ranks, if they are known.
+fn record_dependencies(
+    builder: &mut TransitionBuilder,
+    group: &[Arc<Entry>],
+    mut under: Option<Vec<Rank>>,
+) {
+    for entry in group {
+        let Some(entry) = builder.entry(entry.id) else { continue };
+        let Some(rank) = Rank::of(entry.place) else { continue };
+        let found = under.take();
+        let found = found.unwrap_or_else(|| lanes::dependencies(&builder.queue, &entry, &[]));
+        builder.queue.started.set_under(rank, found.into());
     }
-    builder.effect(Effect::BuildCandidate(build));
-    true
 }
 
 /// Moves an entry to TESTING and fixes its place in the line.
@@ -175,16 +215,19 @@ fn begin(builder: &mut TransitionBuilder, entry: &Entry, run: RunId, number: u64
     builder.move_entry(entry.id, to, Because::new(Reason::Started, &Actor::Queue));
 }
 
-/// The candidates of the runs that test these pull requests, each once.
-fn candidates_of(queue: &Queue, contained: &[(RunId, PrNumber)]) -> Vec<Ahead> {
-    let mut seen = BTreeSet::new();
+/// The candidates of the runs that test these entries, each once.
+fn candidates_of(contained: &[&Placed]) -> Vec<Ahead> {
+    // Only runs that share entries are looked up.
+    let mut shared = BTreeSet::new();
+    let mut is_first = |run: RunId, shares: bool| {
+        let none_shared = !shares && shared.is_empty();
+        none_shared || shared.insert(run)
+    };
     contained
         .iter()
-        .filter(|(run, _)| seen.insert(*run))
-        .filter_map(|(run, _)| {
-            let sha = queue.run(*run)?.candidate.as_ref()?.sha.clone();
-            Some(Ahead { run: *run, sha })
-        })
+        .filter_map(|placed| Some((placed, placed.entry.state.run()?)))
+        .filter(|(placed, run)| is_first(*run, placed.shares_run))
+        .filter_map(|(placed, run)| Some(Ahead { run, sha: placed.candidate.clone()? }))
         .collect()
 }
 
@@ -195,16 +238,5 @@ fn member(entry: &Entry) -> Member {
         head: entry.pull_request.head.clone(),
         title: entry.pull_request.title.clone(),
         url: entry.pull_request.url.clone(),
-    }
-}
-
-/// A pull request's changes, as sent to the host.
-pub(super) fn change(entry: &Entry) -> Change {
-    Change {
-        pr: entry.pr,
-        head: entry.pull_request.head.clone(),
-        title: entry.pull_request.commit_title().to_owned(),
-        body: entry.pull_request.body.clone(),
-        author: entry.pull_request.author.clone(),
     }
 }

@@ -1,169 +1,141 @@
-//! The planner alone: steps of a queue in memory that never rests. Pull requests are submitted,
-//! built, checked and landed; for each that lands another one comes.
+//! A queue in memory and just enough of a host: pull requests are submitted, built, checked and
+//! landed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::btree_map::OccupiedEntry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use signalbox_domain::queue::{
     Actor, Candidate, Check, CheckConclusion, CheckStatus, Command, Effect, Fact, HostStatuses,
     Input, Mergeability, Mode, PullRequest, PullRequestState, Queue, ReportedTargets, RunChecks,
-    Settings, Submission, SubmitReason, Transition, absorb, decide,
+    Settings, SettingsPatch, Submission, SubmitReason, Transition, absorb, decide, next_deadline,
 };
 use signalbox_domain::time::{Span, Timestamp};
 use uuid::Uuid;
 
-use super::Operation;
 use crate::failure::{During, Failure};
-use crate::measure::{median, micros_each};
+use crate::measure::micros_each;
 use crate::parts::Random;
-use crate::report::{Report, Row, count};
-use crate::setup::Setup;
 
-/// Pull requests under test at a time.
-const CONCURRENCY: u32 = 50;
-/// Targets that each pull request touches.
-const TARGETS: usize = 100;
-/// How many targets there are: few pull requests share one, or nearly all do.
-const UNIVERSES: [(&str, u64); 2] = [("sparse", 100_000), ("dense", 2_000)];
-/// Entries that are live at a time.
-const SIZES: [usize; 3] = [100, 1_000, 10_000];
-/// The size that the goal is about, and the goal in steps a second.
-const GOAL: (usize, f64) = (1_000, 20_000.0);
-/// How long a round lasts.
-const ROUND: Duration = Duration::from_millis(600);
-
-/// The time limit for filling a queue of one size.
-const FILL: Duration = Duration::from_secs(20);
-
-/// The planner alone.
-pub(crate) struct Planner;
-
-#[async_trait(?Send)]
-impl Operation for Planner {
-    fn name(&self) -> &'static str {
-        "planner"
-    }
-
-    async fn run(&self, setup: &Setup, report: &mut Report) -> Result<(), Failure> {
-        for (kind, universe) in UNIVERSES {
-            let mut costs = Vec::new();
-            for size in setup.sizes(&SIZES) {
-                if let Some(cost) = measured(setup, report, kind, universe, *size)? {
-                    costs.push((*size, cost));
-                }
-            }
-            for pair in costs.windows(2) {
-                let [(small, cheap), (large, dear)] = pair else { continue };
-                let data = format!(
-                    "{kind}: cost at {} entries ÷ cost at {}",
-                    count(*large),
-                    count(*small)
-                );
-                report.add(Row::of(self.name(), data, dear / cheap, "×"));
-            }
-        }
-        Ok(())
-    }
+/// A queue's settings and the targets of its pull requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) mode: Mode,
+    /// The most runs at a time.
+    pub(super) slots: u32,
+    /// The size of batches; 1 tests each pull request alone.
+    pub(super) batch: u32,
+    /// In PARALLEL mode, how many targets a pull request has, out of how many.
+    pub(super) targets: (usize, u64),
 }
 
-/// Measures one size; returns the microseconds of a step, or nothing when the queue could not be
-/// filled in time.
-fn measured(
-    setup: &Setup,
-    report: &mut Report,
-    kind: &str,
-    universe: u64,
-    size: usize,
-) -> Result<Option<f64>, Failure> {
-    let mut line = Line::new(universe, size)?;
-    let mut filling = Duration::ZERO;
-    while line.queue.live() < size {
-        filling += line.step()?;
-        if filling > FILL {
-            let (reached, size) = (count(line.queue.live()), count(size));
-            report.note(format!(
-                "{size} entries, {kind}: not measured, only {reached} were submitted within {} s.",
-                FILL.as_secs()
-            ));
-            return Ok(None);
-        }
-    }
-    let lasts = if setup.quick { ROUND / 6 } else { ROUND };
-    let mut rounds = Vec::new();
-    // The first round fills the slots and is not counted.
-    for round in 0..=setup.rounds {
-        line.costs.clear();
-        let (mut steps, mut took) = (0, Duration::ZERO);
-        while took < lasts {
-            took += line.step()?;
-            steps += 1;
-        }
-        if round > 0 {
-            rounds.push(micros_each(took, steps));
-        }
-    }
-    let cost = median(&rounds);
-    let data = format!("{} entries, {kind} targets", count(size));
-    let row = Row::of("planner", data, 1e6 / cost, "steps/s");
-    let (of_size, steps) = GOAL;
-    let with_goal = |row: Row| row.with_goal("≥ 20,000", 1e6 / cost >= steps);
-    report.add(if size == of_size { with_goal(row) } else { row });
-    report.note(format!("{} entries, {kind}: {}.", count(size), line.cost_summary()));
-    Ok(Some(cost))
+/// How long the host and the checks take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delays {
+    /// An answer of the host, in seconds.
+    pub(super) host: u32,
+    /// The shortest checks, and how much longer they may take, in seconds.
+    pub(super) checks: (u32, u64),
 }
 
-/// A queue that never rests, and just enough of a host.
-struct Line {
-    queue: Queue,
-    at: Timestamp,
-    facts: VecDeque<Fact>,
-    universe: u64,
-    size: usize,
+/// A queue and just enough of a host.
+pub(super) struct Line {
+    pub(super) queue: Queue,
+    pub(super) at: Timestamp,
+    /// What happens next: by time, and in the order of the effects.
+    facts: BTreeMap<(Timestamp, u64), Fact>,
+    /// Without delays everything happens immediately, in order.
+    delays: Option<Delays>,
+    answers: u64,
+    shape: Shape,
     random: Random,
     objects: u64,
     last_pr: u32,
     /// Steps of the last round and their duration, by kind of command or fact.
-    costs: BTreeMap<&'static str, (usize, Duration)>,
+    pub(super) costs: BTreeMap<&'static str, (usize, Duration)>,
+    /// The slowest step of the last round.
+    pub(super) slowest: Duration,
+    /// Pull requests that have left the queue.
+    pub(super) ended: usize,
 }
 
 impl Line {
-    fn new(universe: u64, size: usize) -> Result<Self, Failure> {
+    pub(super) fn new(shape: Shape, delays: Option<Delays>) -> Result<Self, Failure> {
         let at = Timestamp::from_unix_seconds(1_767_225_600);
         let branch = BranchName::new("main").during("a branch")?;
-        let settings = Settings::new(Mode::Parallel, CONCURRENCY).during("settings")?;
+        let settings = Settings::new(shape.mode, shape.slots).during("settings")?;
+        let batches = SettingsPatch {
+            batch: Some(shape.batch > 1),
+            batching_min_size: Some(shape.batch),
+            batching_max_wait_time_minutes: Some(5),
+            ..SettingsPatch::default()
+        };
+        let settings = batches.applied_to(&settings).during("settings")?;
         let id = Uuid::from_u128;
         let queue = Queue::new(QueueId(id(1)), OrgId(id(2)), RepoId(id(3)), branch, settings, at);
         let queue = queue.during("a queue")?;
         let mut line = Self {
             queue,
             at,
-            facts: VecDeque::new(),
-            universe,
-            size,
-            random: Random::new(universe),
+            facts: BTreeMap::new(),
+            delays,
+            answers: 0,
+            shape,
+            random: Random::new(shape.targets.1),
             objects: 0,
             last_pr: 0,
             costs: BTreeMap::new(),
+            slowest: Duration::ZERO,
+            ended: 0,
         };
         let (head, tree) = (line.sha()?, line.tree()?);
         line.take(&Input::Fact(Fact::TargetSeen { head, tree, read_at: at }))?;
         Ok(line)
     }
 
-    /// One step: a submission if there is room, else the next thing that has happened.
-    fn step(&mut self) -> Result<Duration, Failure> {
+    /// One step of a queue that never rests: a submission while fewer than `size` pull requests
+    /// are in it, else the next thing that happens.
+    pub(super) fn step(&mut self, size: usize) -> Result<Duration, Failure> {
         self.at = self.at.plus(Span::seconds(1));
-        if self.queue.live() < self.size {
-            let submission = self.submission()?;
-            return self.take(&Input::Command(Command::Submit(Box::new(submission))));
+        if self.queue.live() < size {
+            return self.submit();
         }
-        match self.facts.pop_front() {
-            Some(fact) => self.take(&Input::Fact(fact)),
-            None => Err(Failure::new("the planner", "the queue stands still")),
-        }
+        let Some((_, fact)) = self.facts.pop_first() else {
+            // A last batch waits to fill.
+            self.at = next_deadline(&self.queue).map_or(self.at, |due| due.max(self.at));
+            return self.take(&Input::Fact(Fact::TimePassed));
+        };
+        self.take(&Input::Fact(fact))
+    }
+
+    /// Submits a pull request at the present time.
+    pub(super) fn submit(&mut self) -> Result<Duration, Failure> {
+        let submission = self.submission()?;
+        self.take(&Input::Command(Command::Submit(Box::new(submission))))
+    }
+
+    /// When something happens next, besides submissions.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        let fact = self.facts.first_key_value().map(|((at, _), _)| *at);
+        fact.into_iter().chain(next_deadline(&self.queue)).min()
+    }
+
+    /// Lets the next thing happen that is due.
+    pub(super) fn happen(&mut self) -> Result<Duration, Failure> {
+        let due = |(at, _): &(Timestamp, u64)| *at <= self.at;
+        let first = self.facts.first_entry().filter(|it| due(it.key()));
+        let fact = first.map(OccupiedEntry::remove);
+        self.take(&Input::Fact(fact.unwrap_or(Fact::TimePassed)))
+    }
+
+    fn answer(&mut self, fact: Fact, after: u32) {
+        self.answers += 1;
+        let at = self
+            .delays
+            .map_or(Timestamp::from_unix_micros(0), |_| self.at.plus(Span::seconds(after)));
+        self.facts.insert((at, self.answers), fact);
     }
 
     fn take(&mut self, input: &Input) -> Result<Duration, Failure> {
@@ -174,12 +146,14 @@ impl Line {
             }
             Input::Fact(fact) => absorb(&self.queue, fact, self.at),
         };
-        let Transition { queue, effects, .. } = transition;
+        let Transition { queue, effects, changes, .. } = transition;
         self.queue = queue;
         let took = begun.elapsed();
         let (steps, time) = self.costs.entry(input.name()).or_default();
         *steps += 1;
         *time += took;
+        self.slowest = self.slowest.max(took);
+        self.ended += changes.entries.iter().filter(|entry| !entry.is_live()).count();
         for effect in effects {
             self.run(effect.effect)?;
         }
@@ -187,11 +161,12 @@ impl Line {
     }
 
     fn run(&mut self, effect: Effect) -> Result<(), Failure> {
+        let host = self.delays.map_or(0, |delays| delays.host);
         match effect {
             Effect::BuildCandidate(build) => {
                 let candidate = Candidate { sha: self.sha()?, tree: self.tree()? };
                 let repository = Some(vec!["test".to_owned()]);
-                self.facts.push_back(Fact::CandidateBuilt {
+                let fact = Fact::CandidateBuilt {
                     run: build.run,
                     branch: build.branch,
                     candidate,
@@ -199,13 +174,17 @@ impl Line {
                     head_checks: Vec::new(),
                     empty: Vec::new(),
                     has_forge: false,
-                });
+                };
+                self.answer(fact, host);
             }
             Effect::RunChecks(checks) => {
                 let begun = self.report(&checks, CheckStatus::InProgress, None);
                 let done = CheckConclusion::Success;
                 let done = self.report(&checks, CheckStatus::Completed, Some(done));
-                self.facts.extend([begun, done]);
+                self.answer(begun, host);
+                let (least, more) = self.delays.map_or((0, 0), |delays| delays.checks);
+                let more = u32::try_from(self.random.below(more + 1)).unwrap_or_default();
+                self.answer(done, least + more);
             }
             Effect::Land(land) => {
                 let (sha, tree) = if land.exact {
@@ -213,12 +192,12 @@ impl Line {
                 } else {
                     (self.sha()?, self.tree()?)
                 };
-                self.facts.push_back(Fact::Landed { run: land.run, sha, tree });
+                self.answer(Fact::Landed { run: land.run, sha, tree }, host);
             }
             Effect::InspectPullRequest { pr } => {
                 let pull_request = Box::new(self.pull_request(pr)?);
                 let read_at = self.at;
-                self.facts.push_back(Fact::PullRequestSeen { pull_request, read_at });
+                self.answer(Fact::PullRequestSeen { pull_request, read_at }, host);
             }
             Effect::InspectTarget { .. }
             | Effect::CancelChecks { .. }
@@ -245,9 +224,10 @@ impl Line {
     fn submission(&mut self) -> Result<Submission, Failure> {
         self.last_pr += 1;
         let pull_request = self.pull_request(PrNumber(self.last_pr))?;
-        let mut names = std::collections::BTreeSet::new();
-        while names.len() < TARGETS {
-            names.insert(format!("//area/package:target-{}", self.random.below(self.universe)));
+        let (count, universe) = self.shape.targets;
+        let mut names = BTreeSet::new();
+        while self.shape.mode == Mode::Parallel && names.len() < count {
+            names.insert(format!("//area/package:target-{}", self.random.below(universe)));
         }
         let sha = Some(pull_request.head.clone());
         let targets = ReportedTargets::only(sha, names);
@@ -291,7 +271,7 @@ impl Line {
     }
 
     /// What each kind of step cost in the last round, the most expensive kind first.
-    fn cost_summary(&self) -> String {
+    pub(super) fn cost_summary(&self) -> String {
         let mut costs: Vec<_> = self.costs.iter().collect();
         costs.sort_by_key(|(_, (_, time))| std::cmp::Reverse(*time));
         let mut text = String::new();

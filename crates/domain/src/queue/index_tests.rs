@@ -1,0 +1,229 @@
+//! The indexes answer like scans of the whole queue, in random histories.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::super::{
+    Command, Entry, EntryState, Mode, Queue, Settings, SettingsPatch, TestRun, next_deadline,
+};
+use super::*;
+use crate::ids::{PrNumber, RunId};
+use crate::testing::{Rules, World};
+use crate::time::{Span, Timestamp};
+
+/// One operation on a queue and its surroundings.
+#[derive(Clone, Debug)]
+enum Op {
+    Submit(u32, Option<u32>),
+    Cancel(u32),
+    Restart(u32),
+    Push(u32),
+    Retouch(u32, BTreeSet<u32>),
+    MergeByHand(u32),
+    Run(usize),
+    Tell(usize),
+    Wait,
+}
+
+/// One more than the highest number of a pull request.
+const PRS: u32 = 16;
+
+fn op() -> impl Strategy<Value = Op> {
+    let pr = || 1..PRS;
+    prop_oneof![
+        8 => (pr(), prop::option::weighted(0.1, Just(0))).prop_map(|(pr, rank)| Op::Submit(pr, rank)),
+        1 => pr().prop_map(Op::Cancel),
+        1 => pr().prop_map(Op::Restart),
+        1 => pr().prop_map(Op::Push),
+        1 => (pr(), targets()).prop_map(|(pr, targets)| Op::Retouch(pr, targets)),
+        1 => pr().prop_map(Op::MergeByHand),
+        16 => (0..3_usize).prop_map(Op::Run),
+        16 => (0..3_usize).prop_map(Op::Tell),
+        1 => Just(Op::Wait),
+    ]
+}
+
+fn targets() -> impl Strategy<Value = BTreeSet<u32>> {
+    prop::collection::btree_set(1..8_u32, 0..3)
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let few = || prop::collection::btree_set(1..PRS, 0..3);
+    let pairs = || {
+        prop::collection::btree_set((1..PRS, 1..PRS), 0..3)
+            .prop_map(|pairs| pairs.into_iter().filter(|(one, two)| one != two).collect())
+    };
+    let targets = prop::collection::btree_map(1..PRS, targets(), 0..24);
+    (few(), pairs(), few(), targets).prop_map(|(bad, conflict, flaky, targets)| Rules {
+        bad,
+        conflict,
+        flaky,
+        targets,
+        ..Rules::default()
+    })
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let mode = prop_oneof![1 => Just(Mode::Single), 2 => Just(Mode::Parallel)];
+    let patch = (any::<bool>(), 2..5_u32, any::<bool>(), 0..4_u32);
+    (mode, 1..8_u32, patch).prop_map(|(mode, slots, (batch, size, optimistic, depth))| {
+        let patch = SettingsPatch {
+            batch: Some(batch),
+            batching_min_size: Some(size),
+            batching_max_wait_time_minutes: Some(1),
+            can_optimistically_merge: Some(optimistic),
+            pending_failure_depth: Some(depth),
+            ..SettingsPatch::default()
+        };
+        let settings = Settings::new(mode, slots).expect("valid settings");
+        patch.applied_to(&settings).expect("within its bounds")
+    })
+}
+
+fn apply(world: &mut World, op: &Op) {
+    let by = world.caller();
+    match op {
+        Op::Submit(pr, priority) => drop(world.submit(*pr, *priority)),
+        Op::Cancel(pr) => drop(world.ask(Command::Cancel { pr: PrNumber(*pr), by })),
+        Op::Restart(pr) => drop(world.ask(Command::Restart { pr: PrNumber(*pr), by })),
+        Op::Push(pr) => world.push(*pr),
+        Op::Retouch(pr, targets) => {
+            if world.queue.header.landing.is_none() && !world.landed.contains(pr) {
+                world.retouch(*pr, targets.clone());
+            }
+        }
+        Op::MergeByHand(pr) => world.merge_by_hand(*pr),
+        Op::Run(at) if *at < world.outbox.len() => {
+            let next = world.outbox.remove(*at);
+            world.run(&next.effect);
+        }
+        Op::Tell(at) if *at < world.facts.len() => {
+            let fact = world.facts.remove(*at);
+            world.take_in(&fact);
+        }
+        Op::Run(_) | Op::Tell(_) => {}
+        Op::Wait => {
+            world.wait(Span::minutes(2));
+            world.take_in(&super::super::Fact::TimePassed);
+        }
+    }
+    world.wait(Span::seconds(1));
+}
+
+/// The direct dependencies of an entry, nearest first, or the nearest one that cannot be built on.
+fn scanned_dependencies<'a>(queue: &'a Queue, entry: &Entry) -> Result<Vec<&'a Entry>, PrNumber> {
+    let before = queue.before(OrderKey::of(entry));
+    let met = before.filter(|other| meet(queue.mode(), other, entry));
+    met.map(|other| can_be_built_on(queue, other, entry).then_some(other).ok_or(other.pr)).collect()
+}
+
+/// What a candidate on these entries contains, found by comparing every entry with those ahead.
+fn scanned_contents(queue: &Queue, on: Vec<&Entry>) -> Vec<(RunId, PrNumber)> {
+    let mut found = BTreeMap::new();
+    let mut open = on;
+    while let Some(entry) = open.pop() {
+        let key = OrderKey::of(entry);
+        let Some(run) = entry.state.run() else { continue };
+        if found.insert(key, (run, entry.pr)).is_none() {
+            open.extend(queue.before(key).filter(|it| meet(queue.mode(), it, entry)));
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The runs that contain the group of this one.
+fn scanned_successors(queue: &Queue, run: &TestRun) -> BTreeSet<RunId> {
+    let last = run.group.last().map(|member| member.pr);
+    let contains = |other: &&TestRun| {
+        let refers = |entry: &Entry| entry.state.run() == Some(other.id);
+        last.is_some_and(|last| other.contains(last))
+            && other.group.iter().any(|it| queue.entry(it.entry).is_some_and(refers))
+    };
+    queue.runs().filter(contains).map(|other| other.id).collect()
+}
+
+fn check_waiting(queue: &Queue) {
+    for entry in queue.entries_in_order().filter(|entry| entry.waits_in_line()) {
+        let scanned = scanned_dependencies(queue, entry);
+        let blocker = obstacle(queue, entry, &[]).map(|by| by.pr);
+        assert_eq!(blocker, scanned.as_ref().err().copied(), "what blocks #{}", entry.pr);
+        if let Ok(on) = scanned {
+            let found = contained(queue, &[entry]).entries.into_iter();
+            let found: Vec<_> =
+                found.map(|it| (it.entry.state.run().expect("a run"), it.entry.pr)).collect();
+            assert_eq!(found, scanned_contents(queue, on), "what #{} is built on", entry.pr);
+        }
+    }
+}
+
+fn check_runs(queue: &Queue) {
+    let running = |bisection| {
+        let of_kind = |run: &&TestRun| run.status.is_running() && run.bisection == bisection;
+        u32::try_from(queue.runs().filter(of_kind).count()).expect("few")
+    };
+    assert_eq!(queue.slots_used(), (running(false), running(true)));
+    let due = queue.runs().filter(|run| run.status.is_running());
+    let due: Option<Timestamp> =
+        due.flat_map(|run| run.deadline.into_iter().chain(run.silence_due())).min();
+    assert_eq!(queue.by_status.next_due(), due);
+    assert!(next_deadline(queue) <= due || due.is_none());
+    for run in queue.runs() {
+        let found: BTreeSet<RunId> = successors(queue, run).map(|it| it.id).collect();
+        assert_eq!(found, scanned_successors(queue, run), "behind {:?}", run.group);
+        let live = |pr: &PrNumber| queue.entry_of(*pr).is_some();
+        let ahead = run.ahead.iter().rev().map(|(_, pr)| *pr).filter(live);
+        let found: Vec<PrNumber> = live_ahead(queue, run).map(|entry| entry.pr).collect();
+        assert_eq!(found, ahead.collect::<Vec<_>>(), "ahead of {:?}", run.group);
+        let of_it = queue.entries_in_order().filter(|it| it.state.run() == Some(run.id));
+        let found: Vec<PrNumber> = queue.started.of_run(run.id).map(|it| it.pr).collect();
+        assert_eq!(found, of_it.map(|it| it.pr).collect::<Vec<_>>());
+        for (_, pr) in run.ahead.iter().filter(|(_, pr)| !live(pr)) {
+            assert!(queue.may_contain_earlier(*pr), "#{pr} has left and is contained");
+        }
+    }
+    let failed =
+        queue.runs().filter(|run| matches!(run.status, super::super::RunStatus::Failed { .. }));
+    let found: BTreeSet<RunId> = queue.by_status.failed().collect();
+    assert_eq!(found, failed.map(|run| run.id).collect());
+}
+
+fn check_landing(queue: &Queue) {
+    let ready = |run: &&TestRun| {
+        run.status == super::super::RunStatus::Passed
+            && run.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr)).all(|entry| {
+                matches!(entry.state, EntryState::TestsPassed { .. })
+            })
+            && run.prs().filter_map(|pr| queue.entry_of(pr)).any(|entry| {
+                matches!(entry.state, EntryState::TestsPassed { run: by, .. } if by == run.id)
+            })
+    };
+    let live = |run: &TestRun| run.prs().filter(|pr| queue.entry_of(*pr).is_some()).count();
+    let first = queue.runs().filter(ready).min_by_key(|run| (live(run), run.number));
+    let found = super::super::plan::first_to_land(queue);
+    assert_eq!(found, first.map(|run| run.id), "what lands next");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn indexes_answer_like_scans(
+        rules in rules(),
+        settings in settings(),
+        ops in prop::collection::vec(op(), 1..120),
+    ) {
+        let mut world = World::new(settings, rules);
+        for op in &ops {
+            apply(&mut world, op);
+            let queue = &world.queue;
+            let parts = (queue.entries_in_order().cloned(), queue.runs().cloned());
+            let restored = Queue::restore(queue.header.clone(), parts.0, parts.1);
+            for queue in [queue, &restored] {
+                check_waiting(queue);
+                check_runs(queue);
+                check_landing(queue);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Index of the entries that have or had a run: their order, what each is built on, and which of
+//! them keep later entries from being built.
+//!
+//! Like [`Waiting`](super::waiting::Waiting) this is derived from the queue and no part of its
+//! state.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
+
+use crate::ids::{RunId, Sha};
+
+use super::order::OrderKey;
+use super::{Change, Entry, LinePosition, TestRun};
+
+/// The position of an entry that keeps its place in the line. Ranks sort like the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    at_front: std::cmp::Reverse<bool>,
+    number: u64,
+}
+
+impl Rank {
+    /// The rank of a place; `None` for an entry that waits for its first run, which stands behind
+    /// all that have a rank.
+    pub(super) const fn of(place: LinePosition) -> Option<Self> {
+        let (at_front, number) = match place {
+            LinePosition::Front { number } => (true, number),
+            LinePosition::Anchored { number } => (false, number),
+            LinePosition::Waiting { .. } | LinePosition::Outside => return None,
+        };
+        Some(Self { at_front: std::cmp::Reverse(at_front), number })
+    }
+}
+
+/// The rank ahead of all others.
+const FIRST: Rank = Rank { at_front: std::cmp::Reverse(true), number: 0 };
+
+/// An entry with a rank.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) entry: Arc<Entry>,
+    /// The commit of its run's candidate, once built.
+    pub(super) candidate: Option<Sha>,
+    /// Whether its run tests other entries too, or another entry.
+    pub(super) shares_run: bool,
+    /// Its changes, as sent to the host.
+    pub(super) change: Arc<Change>,
+}
+
+/// The entries that have a rank.
+#[derive(Clone, Debug)]
+pub(super) struct Started {
+    places: RedBlackTreeMapSync<Rank, Placed>,
+    /// The runs with the ranks of their entries.
+    of_run: RedBlackTreeSetSync<(RunId, Rank)>,
+    /// The ranks of entries without a run.
+    restarted: RedBlackTreeSetSync<Rank>,
+    /// For each entry with a run in PARALLEL mode, what it depended on when the run was started,
+    /// directly or through others, in line order. Some of it may have left since.
+    under: RedBlackTreeMapSync<Rank, Arc<[Rank]>>,
+    /// Entries in the line that some later entry cannot be built on.
+    obstacles: RedBlackTreeSetSync<OrderKey>,
+}
+
+impl Default for Started {
+    fn default() -> Self {
+        Self {
+            places: RedBlackTreeMapSync::new_sync(),
+            of_run: RedBlackTreeSetSync::new_sync(),
+            restarted: RedBlackTreeSetSync::new_sync(),
+            under: RedBlackTreeMapSync::new_sync(),
+            obstacles: RedBlackTreeSetSync::new_sync(),
+        }
+    }
+}
+
+/// What an entry contributes to the sets.
+#[derive(PartialEq)]
+struct Marks {
+    rank: Option<Rank>,
+    run: Option<RunId>,
+}
+
+impl Marks {
+    fn of(entry: Option<&Entry>) -> Self {
+        let rank = entry.and_then(|entry| Rank::of(entry.place));
+        let run = rank.and(entry).and_then(|entry| entry.state.run());
+        Self { rank, run }
+    }
+
+    fn tested(&self) -> Option<(RunId, Rank)> {
+        self.run.zip(self.rank)
+    }
+
+    fn restarted(&self) -> Option<Rank> {
+        self.rank.filter(|_| self.run.is_none())
+    }
+}
+
+impl Started {
+    /// Replaces the old version of an entry by the new one, which has this run.
+    pub(super) fn replace(
+        &mut self,
+        old: Option<&Entry>,
+        new: Option<&Arc<Entry>>,
+        run: Option<&TestRun>,
+    ) {
+        let (was, is) = (Marks::of(old), Marks::of(new.map(AsRef::as_ref)));
+        if was != is {
+            exchange(&mut self.of_run, was.tested(), is.tested());
+            exchange(&mut self.restarted, was.restarted(), is.restarted());
+            if let Some(rank) = was.rank.filter(|_| was.rank != is.rank || is.run.is_none()) {
+                self.under.remove_mut(&rank);
+            }
+            if let Some(rank) = was.rank.filter(|_| was.rank != is.rank) {
+                self.places.remove_mut(&rank);
+                if new.is_some() {
+                    self.forget_above(rank);
+                }
+            }
+        }
+        if let (Some(rank), Some(entry)) = (is.rank, new) {
+            let candidate = run.and_then(|run| run.candidate.as_ref()).map(|it| it.sha.clone());
+            let alone = |run: &TestRun| matches!(&*run.group, [only] if only.entry == entry.id);
+            let shares_run = run.is_some_and(|run| !alone(run));
+            let known = self.places.get(&rank);
+            let known = known.filter(|it| it.entry.pull_request == entry.pull_request);
+            let change =
+                known.map_or_else(|| Arc::new(Change::of(entry)), |known| known.change.clone());
+            let entry = entry.clone();
+            self.places.insert_mut(rank, Placed { entry, candidate, shares_run, change });
+        }
+    }
+
+    /// Forgets what entries behind this rank depend on, if any depends on it: its entry has left
+    /// its place and stays in the queue.
+    fn forget_above(&mut self, rank: Rank) {
+        let places = (Bound::Excluded(rank), Bound::Unbounded);
+        if self.under.range(places).any(|(_, under)| under.binary_search(&rank).is_ok()) {
+            self.forget_under();
+        }
+    }
+
+    /// Notes whether an entry at this place is one that some later entry cannot be built on.
+    pub(super) fn set_obstacle(&mut self, key: OrderKey, is_obstacle: bool) {
+        if self.obstacles.contains(&key) == is_obstacle {
+            return;
+        }
+        if is_obstacle {
+            self.obstacles.insert_mut(key);
+        } else {
+            self.obstacles.remove_mut(&key);
+        }
+    }
+
+    /// The obstacles ahead of this key, nearest first.
+    pub(super) fn obstacles_before(&self, key: OrderKey) -> impl Iterator<Item = &OrderKey> {
+        self.obstacles.range(..key).rev()
+    }
+
+    /// The entries ahead of this rank, or all of them for `None`, in line order.
+    pub(super) fn before(
+        &self,
+        rank: Option<Rank>,
+    ) -> impl DoubleEndedIterator<Item = (Rank, &Placed)> {
+        let last = rank.map_or(Bound::Unbounded, Bound::Excluded);
+        self.places.range((Bound::Unbounded, last)).map(|(rank, placed)| (*rank, placed))
+    }
+
+    /// The entries behind this rank, or all of them for `None`, nearest first.
+    pub(super) fn behind(&self, rank: Option<Rank>) -> impl Iterator<Item = &Arc<Entry>> {
+        let first = rank.map_or(Bound::Unbounded, Bound::Excluded);
+        self.places.range((first, Bound::Unbounded)).map(|(_, placed)| &placed.entry)
+    }
+
+    /// The entries of a run, in line order: under test, passed or failed by it.
+    pub(super) fn of_run(&self, run: RunId) -> impl Iterator<Item = &Arc<Entry>> {
+        let ranks = self.of_run.range((run, FIRST)..).take_while(move |(of, _)| *of == run);
+        ranks.filter_map(|(_, rank)| self.places.get(rank)).map(|placed| &placed.entry)
+    }
+
+    /// The ranks of entries without a run, in line order.
+    pub(super) fn restarted(&self) -> impl Iterator<Item = &Rank> {
+        self.restarted.iter()
+    }
+
+    /// What the entry at this rank depended on when its run was started, if known.
+    pub(super) fn under(&self, rank: Rank) -> Option<&Arc<[Rank]>> {
+        self.under.get(&rank)
+    }
+
+    /// Records what the entry at this rank depends on.
+    pub(super) fn set_under(&mut self, rank: Rank, under: Arc<[Rank]>) {
+        self.under.insert_mut(rank, under);
+    }
+
+    /// Forgets all dependencies, because the order or the targets of started entries have changed.
+    pub(super) fn forget_under(&mut self) {
+        self.under = RedBlackTreeMapSync::new_sync();
+    }
+}
+
+fn exchange<T: Ord + Copy>(set: &mut RedBlackTreeSetSync<T>, old: Option<T>, new: Option<T>) {
+    if old == new {
+        return;
+    }
+    if let Some(old) = old {
+        set.remove_mut(&old);
+    }
+    if let Some(new) = new {
+        set.insert_mut(new);
+    }
+}
