@@ -46,9 +46,9 @@ pub(super) fn simulate(setup: &Setup, report: &mut Report) -> Result<(), Failure
         let took = begun.elapsed().as_secs_f64();
         let row = Row::of("planner", format!("{kind}: {days} simulated days"), took, "s");
         report.add(if setup.quick { row } else { row.with_goal("≤ 5 s", took <= GOAL) });
-        let (ended, live) = (count(line.ended), count(line.queue.live()));
+        let (landed, left) = (count(line.ended), count(line.queue.live()));
         report
-            .note(format!("{kind}: {ended} pull requests landed, {live} were left in the queue."));
+            .note(format!("{kind}: {landed} pull requests landed, {left} were left in the queue."));
     }
     Ok(())
 }
