@@ -33,6 +33,8 @@ struct Target {
     system: System,
     head: String,
     attacks: Cell<u32>,
+    program: PathBuf,
+    _place: Option<TempDir>,
 }
 
 impl Target {
@@ -42,13 +44,14 @@ impl Target {
             [("SIGNALBOX_SANDBOX__UNSAFE_LOCAL", unsafe_local), ("SIGNALBOX_TEST_SECRET", SECRET)];
         let mut system = System::with_environment(on, CHECK, 2, &environment).await;
         // The attacker even has the program of the server.
-        let shown = program().display().to_string();
+        let (program, place) = shown_program();
+        let shown = program.display().to_string();
         let config = format!("[sandbox]\nread_only_paths = [{shown:?}]\n");
         std::fs::write(system.path("signalbox.toml"), config).expect("written");
         system.terminate();
         system.start().await;
         let head = system.git("bare.git", &["rev-parse", "main"]);
-        Self { system, head, attacks: Cell::new(0) }
+        Self { system, head, attacks: Cell::new(0), program, _place: place }
     }
 
     /// The folders of the checks that run.
@@ -71,7 +74,7 @@ impl Target {
             system.path("bare.git").display(),
             system.path("data").display(),
             system.database(),
-            program().display(),
+            self.program.display(),
             system.server_id(),
             system.url(),
         );
@@ -268,6 +271,22 @@ fn processes(text: &str) -> Vec<u32> {
         line.contains(text)
     })
     .collect()
+}
+
+/// The server's program where a sandbox can show it: a sandbox has a `/tmp` of its own.
+fn shown_program() -> (PathBuf, Option<TempDir>) {
+    let built = program();
+    if !built.starts_with("/tmp") {
+        return (built, None);
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let mut folders = [Some(PathBuf::from("/opt")), home].into_iter().flatten();
+    let place = folders.find_map(|it| TempDir::with_prefix_in("signalbox", it).ok());
+    let place = place.expect("a folder outside of /tmp");
+    std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).expect("opened");
+    let copy = place.path().join("signalbox");
+    std::fs::copy(built, &copy).expect("a copy");
+    (copy, Some(place))
 }
 
 /// Runs a test of this file as an ordinary user, if this one is root. `false` when it has to run
