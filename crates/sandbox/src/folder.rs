@@ -1,9 +1,10 @@
 //! The folder in which a check runs: made for it, and removed afterwards.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, lchown};
+use std::os::unix::fs::{DirBuilderExt as _, lchown};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use tokio::task::spawn_blocking;
 
@@ -82,29 +83,37 @@ pub(crate) fn hand_over(folder: &Path, user: u32) -> io::Result<()> {
 
 /// Removes a folder with all that is in it, also where a check has taken our own permissions away,
 /// as caches of packages do. Links are removed, never followed.
+///
+/// Programs of the system do it: folders may be nested deeper than paths can be long, and than a
+/// recursive function has room for.
 fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        done @ (Ok(()) | Err(_)) => return done,
+    if !fs::exists(folder)? {
+        return Ok(());
     }
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
-        for entry in fs::read_dir(&folder)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                folders.push(entry.path());
-            }
-        }
+    let delete = || run("rm", &["-rf", "--"], folder);
+    delete().or_else(|_| {
+        // Where it fails, so does the next one.
+        let _incomplete = run("chmod", &["-R", "u+rwX", "--"], folder);
+        delete()
+    })
+}
+
+fn run(program: &str, options: &[&str], folder: &Path) -> io::Result<()> {
+    let folder = std::path::absolute(folder)?;
+    let mut command = Command::new(program);
+    command.args(options).arg(folder).current_dir("/").stdin(Stdio::null());
+    let done = command.output()?;
+    if done.status.success() {
+        return Ok(());
     }
-    fs::remove_dir_all(folder)
+    let words = String::from_utf8_lossy(&done.stderr);
+    Err(io::Error::other(words.lines().next().unwrap_or("could not be removed").to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{chown, symlink};
-    use std::process::Command;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
     use super::*;
 
@@ -154,5 +163,17 @@ mod tests {
         let mode = fs::metadata(&outside).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o500, "nothing outside is touched");
         remove(&folder).expect("nothing to remove");
+    }
+
+    #[test]
+    fn folders_that_are_nested_deeper_than_a_path_is_long_are_removed() {
+        let place = tempfile::TempDir::new().expect("a folder");
+        let folder = place.path().join("check");
+        fs::create_dir(&folder).expect("made");
+        let deep = "for (1..30000) { mkdir 'd' or die; chdir 'd' or die; }";
+        let made = Command::new("perl").args(["-e", deep]).current_dir(&folder).status();
+        assert!(made.expect("perl can be run").success());
+        remove(&folder).expect("removed");
+        assert!(!folder.exists());
     }
 }

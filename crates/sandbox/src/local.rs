@@ -22,6 +22,8 @@ use crate::{
 /// What to do without a sandbox.
 const OTHERWISE: &str = "`sandbox.unsafe_local = true` would run checks with all rights of the \
                          server";
+/// What to do where bubblewrap is not there.
+const MISSING: &str = "bubblewrap is not installed: install it (apt install bubblewrap)";
 /// How long the first command in a sandbox may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 const MIB: u64 = 1024 * 1024;
@@ -111,21 +113,27 @@ impl LocalSandbox {
     }
 
     /// The supervisor of a job that runs as an identity, or without isolation as the server.
-    fn command(&self, job: &Job, folder: &JobFolder, identity: Option<Identity>) -> Command {
+    fn command(
+        &self,
+        job: &Job,
+        folder: &JobFolder,
+        isolated: Option<(Identity, PathBuf)>,
+    ) -> Command {
         let mut command = Command::new(&self.supervisor);
         command.arg(SUPERVISE).arg(folder.path());
         // A server that trusts its checks waits for a full disk itself.
-        let free = identity.map_or(0, |_| self.settings.keep_free_mib);
+        let free = isolated.as_ref().map_or(0, |_| self.settings.keep_free_mib);
         command.args([self.settings.memory_mib.to_string(), free.to_string()]);
-        command.env_clear().current_dir(folder.checkout());
-        command.envs(job.environment.iter().map(|(name, value)| (name, value)));
-        if let Some(identity) = identity {
+        command.env_clear().envs(job.environment.iter().map(|(name, value)| (name, value)));
+        if let Some((identity, program)) = isolated {
             let (folder, run) = (folder.path(), &job.run);
             let arguments = bubblewrap::arguments(&self.settings, identity, folder, run);
-            command.arg(Isolation::Bubblewrap.as_str()).arg(bubblewrap::PROGRAM).args(arguments);
+            command.arg(Isolation::Bubblewrap.as_str()).arg(program).args(arguments);
+            // What is outside of the sandbox starts nothing from the checkout.
+            command.current_dir("/");
             command.env("HOME", bubblewrap::HOME).env("TMPDIR", bubblewrap::TMP);
         } else {
-            command.arg(Isolation::None.as_str()).args(&job.run);
+            command.arg(Isolation::None.as_str()).args(&job.run).current_dir(folder.checkout());
             command.env("HOME", folder.path().join("home"));
             command.env("TMPDIR", folder.path().join("tmp"));
         }
@@ -148,10 +156,8 @@ impl Sandbox for LocalSandbox {
                 return Err(NotReady(format!("{program} is missing: install util-linux")));
             }
         }
-        if !is_installed(bubblewrap::PROGRAM).await {
-            return Err(NotReady(format!(
-                "bubblewrap is not installed: install it (apt install bubblewrap); {OTHERWISE}"
-            )));
+        if installed(bubblewrap::PROGRAM).await.is_none() {
+            return Err(NotReady(format!("{MISSING}; {OTHERWISE}")));
         }
         if let Some((hidden, by)) = bubblewrap::exposed(&self.settings, &self.hidden) {
             return Err(NotReady(exposed(&hidden, &by)));
@@ -186,7 +192,15 @@ impl Sandbox for LocalSandbox {
         if let Some(identity) = identity {
             Self::prepare(folder, identity).await?;
         }
-        let command = self.command(&job, folder, identity);
+        let isolated = match identity {
+            Some(identity) => {
+                let program = installed(bubblewrap::PROGRAM).await;
+                let missing = || NotRun::Machine(std::io::Error::other(MISSING));
+                Some((identity, program.ok_or_else(missing)?))
+            }
+            None => None,
+        };
+        let command = self.command(&job, folder, isolated);
         let most = u64::from(self.settings.output_mib) * MIB;
         let ended = process::run(command, job.time, most, stopped, output).await;
         match ended {
@@ -209,10 +223,13 @@ fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
-async fn is_installed(program: &'static str) -> bool {
+/// Where a program is, in the folders of `PATH`. A folder without an absolute path would be one of the
+/// working directory.
+async fn installed(program: &'static str) -> Option<PathBuf> {
     let look = move || {
         let folders = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&folders).any(|folder| is_program(&folder.join(program)))
+        let folders = std::env::split_paths(&folders).filter(|folder| folder.is_absolute());
+        folders.map(|folder| folder.join(program)).find(|path| is_program(path))
     };
-    spawn_blocking(look).await.unwrap_or(false)
+    spawn_blocking(look).await.ok().flatten()
 }
