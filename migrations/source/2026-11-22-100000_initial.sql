@@ -435,6 +435,7 @@ CREATE TABLE test_codes (
     last_at Moment NOT NULL,
     PRIMARY KEY (repo_id, test_id, code, branch, origin)
 );
+CREATE INDEX test_codes_of_code ON test_codes (repo_id, code);
 CREATE INDEX test_codes_by_age ON test_codes (last_at);
 
 CREATE TABLE test_failures (

@@ -434,6 +434,7 @@ CREATE TABLE test_codes (
     last_at INTEGER NOT NULL,
     PRIMARY KEY (repo_id, test_id, code, branch, origin)
 ) STRICT;
+CREATE INDEX test_codes_of_code ON test_codes (repo_id, code);
 CREATE INDEX test_codes_by_age ON test_codes (last_at);
 
 CREATE TABLE test_failures (

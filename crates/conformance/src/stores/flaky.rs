@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use signalbox_domain::flaky::{
-    Admission, AutoQuarantine, Base, CodeSummary, Command, MonitorId, Origin, QuarantineOverride,
-    Run, RunOutcome, SameCode, SettingsPatch, StatusReason, Summary, TestId, TestStatus,
+    Admission, AutoQuarantine, Base, BranchClass, CodeSummary, Command, MonitorId, Origin,
+    QuarantineOverride, ReportedRun, Run, RunOutcome, SameCode, SettingsPatch, StatusReason,
+    Summary, TestId, TestStatus,
 };
-use signalbox_domain::ids::OrgId;
+use signalbox_domain::ids::{OrgId, PrNumber, Sha};
 use signalbox_domain::ports::{CommitError, FlakyCommit, RepoRef, Stores, TestList, Version};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::FlakyService;
@@ -419,6 +420,62 @@ pub async fn old_history_is_deleted(stores: &Stores) {
     assert!(
         reads.test_journal(scenario.repo, tests[0], None, 9).await.expect("journal").is_empty()
     );
+}
+
+/// A failure and a success on one commit are kept together for as long as the later one is.
+pub async fn results_of_one_commit_stay_together(stores: &Stores) {
+    let scenario = Scenario::new(stores, "acme").await;
+    let (fails_first, passes_first) = ("fails first", "passes first");
+    let both = |failing: &str| {
+        [fails_first, passes_first].map(|name| scenario.run(name, name != failing)).to_vec()
+    };
+    stores.flaky.tests.prepare_days(scenario.now()).await.expect("prepared");
+    scenario.report(1, both(fails_first)).await;
+    scenario.wait(30 * 24);
+    stores.flaky.tests.prepare_days(scenario.now()).await.expect("prepared");
+    scenario.report(1, both(passes_first)).await;
+    scenario.wait(20 * 24);
+    while scenario.service.prune(Span::hours(45 * 24)).await.expect("pruned") > 0 {}
+    let code = SameCode::Commit(scenario.upload(1).sha.expect("a commit"));
+    let tests = [fails_first, passes_first].map(|name| scenario.key(name).id());
+    let known = stores.flaky.tests.codes(scenario.repo, &tests, &code).await.expect("a read");
+    for test in tests {
+        let [summary] = &known[&test][..] else { panic!("{known:?}") };
+        assert!(summary.first_failure_at.is_some(), "{summary:?}");
+        assert!(summary.first_success_at.is_some(), "{summary:?}");
+    }
+}
+
+/// The runs of a test are listed as they were reported, whatever their outcome.
+pub async fn recent_runs_are_listed_as_they_were_reported(stores: &Stores) {
+    let scenario = Scenario::new(stores, "acme").await;
+    let mut upload = scenario.upload(1);
+    (upload.pr, upload.class) = (Some(PrNumber(7)), BranchClass::PullRequest);
+    let skipped = ReportedRun { outcome: RunOutcome::Skipped, ..scenario.run("adds", true) };
+    let started = |hours| Some(scenario.now().minus(Span::hours(hours)));
+    let runs = vec![
+        ReportedRun {
+            started_at: started(1),
+            took: None,
+            attempt: 2,
+            ..scenario.run("adds", true)
+        },
+        ReportedRun { started_at: started(2), attempt: 1, ..scenario.run("adds", false) },
+        ReportedRun { started_at: started(80), quarantined: true, ..scenario.run("adds", true) },
+        ReportedRun { started_at: started(3), ..skipped },
+    ];
+    scenario.service.take_in(&upload, runs.clone()).await.expect("stored");
+    let test = scenario.key("adds").id();
+    let listed = stores.flaky.reads.recent_runs(scenario.repo, test, 9).await.expect("runs");
+    let said: Vec<_> = listed.iter().map(|run| (Some(run.at), run.outcome, run.attempt)).collect();
+    let expected = [0, 1, 3, 2].map(|at| &runs[at]);
+    assert_eq!(said, expected.map(|run| (run.started_at, run.outcome, run.attempt)));
+    for (run, reported) in listed.iter().zip(expected) {
+        assert_eq!((run.took, run.quarantined), (reported.took, reported.quarantined));
+        assert_eq!((&run.branch, run.class), (&upload.branch, upload.class));
+        assert_eq!((run.upload, run.pr, &run.job_url), (upload.id, upload.pr, &upload.job_url));
+        assert_eq!(run.sha.as_deref(), upload.sha.as_ref().map(Sha::as_str));
+    }
 }
 
 /// A ticket replaces the previous one, and an unknown test has none.

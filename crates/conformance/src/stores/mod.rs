@@ -99,6 +99,8 @@ macro_rules! store_conformance {
             flaky::a_deleted_monitor_resolves_for_every_test,
             flaky::another_organization_sees_no_tests,
             flaky::old_history_is_deleted,
+            flaky::results_of_one_commit_stay_together,
+            flaky::recent_runs_are_listed_as_they_were_reported,
             flaky::a_ticket_is_linked,
             flaky::the_key_of_page_tokens_is_stable,
             announcements::a_commit_makes_its_pull_requests_due,

@@ -122,6 +122,13 @@ pub struct Addition {
     pub impacted: Option<(PrNumber, Timestamp)>,
 }
 
+impl Addition {
+    /// Whether a run failed that counts.
+    pub fn has_failed(&self) -> bool {
+        self.summary.buckets.iter().any(|bucket| bucket.failed > 0)
+    }
+}
+
 /// An upload's results, ready to be committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intake {

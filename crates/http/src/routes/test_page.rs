@@ -93,7 +93,7 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
         ("Variant", key.variant.clone()),
         ("Owners", record.owners.join(", ")),
         ("First seen", record.first_seen_at.to_string()),
-        ("Last seen", record.last_seen_at.to_string()),
+        ("Last seen", record.last_known_at().to_string()),
         ("Id", test.id.to_string()),
     ]);
     if let Some(retired) = &test.retired {

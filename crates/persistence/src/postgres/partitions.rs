@@ -8,8 +8,9 @@ use signalbox_domain::time::Timestamp;
 use super::Conn;
 use crate::error::DbError;
 
-/// The partitioned tables.
-const TABLES: [&str; 2] = ["test_runs", "packed_runs"];
+/// The partitioned tables, in the order in which an upload writes them, so that it and the making of
+/// a day never wait for each other.
+const TABLES: [&str; 2] = ["packed_runs", "test_runs"];
 /// What the name of a partition has between that of its table and its day.
 const SUFFIX: &str = "_d";
 /// The length of a day in microseconds. Names of partitions count days from 1970.
@@ -65,7 +66,8 @@ pub(crate) async fn prepare_day(conn: &mut Conn, start: Timestamp) -> Result<(),
 /// Must not run within a transaction.
 pub(crate) async fn prune_runs(conn: &mut Conn, before: Timestamp, _: i64) -> Result<u64, DbError> {
     let mut dropped = 0;
-    for table in TABLES {
+    // The one by which a day is known goes first.
+    for table in TABLES.into_iter().rev() {
         dropped += drop_days(conn, table, before).await?;
     }
     Ok(dropped)

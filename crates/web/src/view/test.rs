@@ -58,7 +58,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         ("Variant", Cell::text(plain(&key.variant, 100))),
         ("Owners", Cell::text(plain(&record.owners.join(", "), 300))),
         ("First seen", ago(record.first_seen_at, now)),
-        ("Last seen", ago(record.last_seen_at, now)),
+        ("Last seen", ago(record.last_known_at(), now)),
         ("Id", Cell::to_copy(test.id.to_string())),
     ];
     if let Some(ticket) = &record.ticket {

@@ -64,6 +64,12 @@ pub struct TestRecord {
 }
 
 impl TestRecord {
+    /// The last time at which it is known to have been reported.
+    pub fn last_known_at(&self) -> Timestamp {
+        let seen = self.last_seen_at.max(self.first_seen_at);
+        self.last_failure_at.map_or(seen, |failed| failed.max(seen))
+    }
+
     /// Whether its absence would show: [`TestCase::is_remarkable`], or a ticket is linked to it.
     pub fn is_remarkable(&self) -> bool {
         self.ticket.is_some() || self.test.is_remarkable()

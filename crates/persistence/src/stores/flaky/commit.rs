@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{
-    Addition, Intake, Progress, ReportedTest, RunRecord, TestId, Windows,
+    Addition, Intake, Progress, ReportedTest, RunOutcome, RunRecord, Summary, TestId, Windows,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
+use signalbox_domain::ports::RepoRef;
 
 use super::super::super::prepare_day;
 use super::super::{Conn, bulk, event_log};
 use super::intake_rows::{
-    ALIASES, BUCKETS, CODES, FAILURES, HOURS, IntakeRows, PACKED, PULL_REQUESTS, RUNS, SEEN,
-    SEEN_SET, SeenRow, TESTS, TestRow, WINDOWS, WINDOWS_SET, WindowsRow, code_text,
+    ALIASES, BUCKETS, CODES, CodeRow, FAILURES, HOURS, IntakeRows, PACKED, PULL_REQUESTS, RUNS,
+    SEEN, SEEN_SET, SeenRow, TESTS, TestRow, WINDOWS, WINDOWS_SET, WindowsRow, code_text,
 };
 use super::rows::{CommitRows, JOURNAL, PRESENCES, STATE_SET, STATES, SettingsRow};
+use super::{packed, summaries};
 use crate::documents::{column, encode};
 use crate::error::DbError;
 use crate::schema::{flaky_repos, flaky_settings_log, result_uploads, test_cases, test_presences};
@@ -148,18 +150,38 @@ async fn take_in(
     runs.sort_by_key(|run| run.test);
     let tests: Vec<&[&RunRecord]> = runs.chunk_by(|one, other| one.test == other.test).collect();
     for piece in bulk::pieces(&tests) {
-        let runs = piece.concat();
-        PACKED.insert(conn, &rows.packed(&runs)).await?;
-        RUNS.insert(conn, &rows.failed(&runs)?).await?;
+        PACKED.insert(conn, &rows.packed(&piece.concat())).await?;
     }
+    let failed: Vec<&RunRecord> =
+        runs.into_iter().filter(|run| run.outcome == RunOutcome::Failed).collect();
+    for piece in bulk::pieces(&failed) {
+        RUNS.insert(conn, &rows.failed(piece)?).await?;
+    }
+    let repo = RepoRef { org, id: repo };
+    let known = summaries::tests_on(conn, repo, &rows.code).await?;
     let additions: Vec<(&TestId, &Addition)> = intake.additions.iter().collect();
     for piece in bulk::pieces(&additions) {
-        let counted = rows.counted(piece);
+        let counted = rows.counted(piece, &known);
         HOURS.insert(conn, &counted.hours).await?;
         BUCKETS.insert(conn, &counted.buckets).await?;
         CODES.insert(conn, &counted.codes).await?;
         FAILURES.insert(conn, &counted.failures).await?;
         PULL_REQUESTS.insert(conn, &counted.pull_requests).await?;
+    }
+    // A test that fails on a code for the first time gets its passes there, too: packed runs go
+    // earlier than a code on which something was run later.
+    let mut earlier = packed::uploads_of(conn, repo, &rows.code).await?;
+    earlier.remove(&rows.number);
+    let failed = additions.iter().filter(|(id, it)| !known.contains(id) && it.has_failed());
+    let failed: Vec<TestId> = failed.map(|(id, _)| **id).collect();
+    for piece in bulk::pieces(&failed) {
+        let passes = packed::passes_in(conn, repo, piece, &earlier).await?;
+        let codes = passes.into_iter().flat_map(|(test, runs)| {
+            let codes = Summary::of(&runs).codes;
+            codes.into_iter().map(move |code| (test, code))
+        });
+        let codes: Vec<CodeRow> = codes.map(|(test, code)| rows.code_row(test, &code)).collect();
+        CODES.insert(conn, &codes).await?;
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Rows of an upload's results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
-    Addition, Intake, ReportedTest, RunOutcome, RunRecord, SameCode, TestCase, TestId, Windows,
+    Addition, CodeSummary, Intake, ReportedTest, RunOutcome, RunRecord, SameCode, TestCase, TestId,
+    Windows,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::RepoRef;
@@ -243,15 +244,37 @@ impl IntakeRows {
         failed.map(row).collect()
     }
 
-    pub(super) fn counted(&self, additions: &[(&TestId, &Addition)]) -> CountedRows {
+    /// `known` are the tests with a row on the upload's code: their passes on it are added.
+    pub(super) fn counted(
+        &self,
+        additions: &[(&TestId, &Addition)],
+        known: &BTreeSet<TestId>,
+    ) -> CountedRows {
         let mut rows = CountedRows::default();
         for (id, addition) in additions {
-            self.count(**id, addition, &mut rows);
+            self.count(**id, addition, known.contains(id), &mut rows);
         }
         rows
     }
 
-    fn count(&self, id: TestId, addition: &Addition, rows: &mut CountedRows) {
+    pub(super) fn code_row(&self, test: TestId, code: &CodeSummary) -> CodeRow {
+        let (repo_id, test_id, org_id) = self.own(test);
+        let last = code.first_success_at.max(code.first_failure_at);
+        CodeRow {
+            repo_id,
+            test_id,
+            code: code_text(&code.code),
+            branch: storable(&code.branch),
+            origin: code.origin.to_string(),
+            org_id,
+            class: code.class.as_str(),
+            first_success_at: code.first_success_at,
+            first_failure_at: code.first_failure_at,
+            last_at: last.unwrap_or(self.received_at),
+        }
+    }
+
+    fn count(&self, id: TestId, addition: &Addition, is_known: bool, rows: &mut CountedRows) {
         let own = || self.own(id);
         let failing = addition.hours.iter().filter(|it| it.first_failure_at.is_some());
         rows.hours.extend(failing.map(|hour| {
@@ -281,25 +304,13 @@ impl IntakeRows {
                 last_failure_at: bucket.last_failure_at,
             }
         }));
-        // Passes on the upload's own code follow from its packed runs.
-        let kept = addition.summary.codes.iter();
-        let kept = kept.filter(|it| it.first_failure_at.is_some() || it.code != self.code);
-        rows.codes.extend(kept.map(|code| {
-            let (repo_id, test_id, org_id) = own();
-            let last = code.first_success_at.max(code.first_failure_at);
-            CodeRow {
-                repo_id,
-                test_id,
-                code: code_text(&code.code),
-                branch: storable(&code.branch),
-                origin: code.origin.to_string(),
-                org_id,
-                class: code.class.as_str(),
-                first_success_at: code.first_success_at,
-                first_failure_at: code.first_failure_at,
-                last_at: last.unwrap_or(self.received_at),
-            }
-        }));
+        // Other passes on the upload's own code follow from its packed runs.
+        let kept = addition
+            .summary
+            .codes
+            .iter()
+            .filter(|it| is_known || it.first_failure_at.is_some() || it.code != self.code);
+        rows.codes.extend(kept.map(|code| self.code_row(id, code)));
         rows.failures.extend(addition.failures.iter().map(|failure| {
             let (repo_id, test_id, org_id) = own();
             FailureRow {

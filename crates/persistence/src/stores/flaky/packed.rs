@@ -19,7 +19,7 @@ use crate::sql_types::{FIRST, Sql, each};
 /// Runs by their tests.
 pub(super) type Packed = BTreeMap<TestId, Vec<PackedRun>>;
 /// Uploads by their numbers.
-type Uploads = BTreeMap<i64, Upload>;
+pub(super) type Uploads = BTreeMap<i64, Upload>;
 
 /// The runs of tests in uploads that came at a time or later, and some from up to a period before.
 pub(super) async fn since(
@@ -33,53 +33,65 @@ pub(super) async fn since(
         .filter(packed_runs::org_id.eq(Sql(repo.org)))
         .filter(packed_runs::test_id.eq_any(each(ids)))
         .filter(packed_runs::start.ge(Sql(period(from))))
+        .order(packed_runs::start)
         .select((packed_runs::test_id, packed_runs::start, packed_runs::runs))
         .load(conn)
         .await?;
     unpacked(rows)
 }
 
-/// All runs of tests that count and passed, as they are summed up.
+/// All runs of tests that count and passed, as they are summed up. Uploads that were read for other
+/// tests are in `known`.
 pub(super) async fn passes(
     conn: &mut Conn,
     repo: RepoRef,
     ids: &[TestId],
+    known: &mut Uploads,
 ) -> Result<BTreeMap<TestId, Vec<Run>>, DbError> {
     let packed = since(conn, repo, ids, FIRST).await?;
-    let uploads = uploads(conn, repo, &packed).await?;
-    Ok(summable(packed, &uploads))
+    read_uploads(conn, repo, &packed, known).await?;
+    Ok(summable(packed, known))
 }
 
-/// The passing runs of tests on one code. The cost does not grow with the other codes.
-pub(super) async fn passes_on(
+/// The uploads of a code.
+pub(super) async fn uploads_of(
     conn: &mut Conn,
     repo: RepoRef,
-    ids: &[TestId],
     code: &SameCode,
-) -> Result<BTreeMap<TestId, Vec<Run>>, DbError> {
-    let uploads: Vec<(i64, Timestamp, Kept<Upload>)> = result_uploads::table
+) -> Result<Uploads, DbError> {
+    let uploads: Vec<(i64, Kept<Upload>)> = result_uploads::table
         .filter(result_uploads::repo_id.eq(Sql(repo.id)))
         .filter(result_uploads::org_id.eq(Sql(repo.org)))
         .filter(result_uploads::code.eq(code_text(code)))
-        .select((result_uploads::number, result_uploads::received_at, result_uploads::upload))
+        .select((result_uploads::number, result_uploads::upload))
         .load(conn)
         .await?;
-    let starts: BTreeSet<Timestamp> = uploads.iter().map(|(_, at, _)| period(*at)).collect();
-    let starts: Vec<Timestamp> = starts.into_iter().collect();
-    let uploads: Uploads =
-        uploads.into_iter().map(|(number, _, Kept(upload))| (number, upload)).collect();
-    if uploads.is_empty() {
+    Ok(uploads.into_iter().map(|(number, Kept(upload))| (number, upload)).collect())
+}
+
+/// The passing runs of tests in some uploads. The cost grows with the periods of these uploads.
+pub(super) async fn passes_in(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+    uploads: &Uploads,
+) -> Result<BTreeMap<TestId, Vec<Run>>, DbError> {
+    if uploads.is_empty() || ids.is_empty() {
         return Ok(BTreeMap::new());
     }
+    let starts: BTreeSet<Timestamp> =
+        uploads.values().map(|upload| period(upload.received_at)).collect();
+    let starts: Vec<Timestamp> = starts.into_iter().collect();
     let rows: Vec<(TestId, Timestamp, String)> = packed_runs::table
         .filter(packed_runs::repo_id.eq(Sql(repo.id)))
         .filter(packed_runs::org_id.eq(Sql(repo.org)))
         .filter(packed_runs::test_id.eq_any(each(ids)))
         .filter(packed_runs::start.eq_any(each(&starts)))
+        .order(packed_runs::start)
         .select((packed_runs::test_id, packed_runs::start, packed_runs::runs))
         .load(conn)
         .await?;
-    Ok(summable(unpacked(rows)?, &uploads))
+    Ok(summable(unpacked(rows)?, uploads))
 }
 
 /// The last runs of a test that did not fail, at most `limit`, in any order.
@@ -94,7 +106,8 @@ pub(super) async fn recent(
         runs.sort_by_key(|run| std::cmp::Reverse((run.at, run.attempt)));
         runs.truncate(limit);
     }
-    let uploads = uploads(conn, repo, &packed).await?;
+    let mut uploads = Uploads::new();
+    read_uploads(conn, repo, &packed, &mut uploads).await?;
     let runs = packed.remove(&test).unwrap_or_default().into_iter();
     let record = |run: PackedRun| {
         let upload = uploads.get(&run.upload)?;
@@ -109,11 +122,17 @@ pub(super) async fn recent(
     Ok(runs.filter_map(record).collect())
 }
 
-/// The uploads of runs. One that was deleted in the meantime is omitted, and so are its runs.
-async fn uploads(conn: &mut Conn, repo: RepoRef, packed: &Packed) -> Result<Uploads, DbError> {
-    let numbers: BTreeSet<i64> = packed.values().flatten().map(|run| run.upload).collect();
+/// Reads the uploads of runs that are not known yet. One that was deleted in the meantime stays
+/// unknown, and its runs are omitted.
+async fn read_uploads(
+    conn: &mut Conn,
+    repo: RepoRef,
+    packed: &Packed,
+    known: &mut Uploads,
+) -> Result<(), DbError> {
+    let numbers = packed.values().flatten().map(|run| run.upload);
+    let numbers: BTreeSet<i64> = numbers.filter(|number| !known.contains_key(number)).collect();
     let numbers: Vec<i64> = numbers.into_iter().collect();
-    let mut found = Uploads::new();
     for piece in bulk::pieces(&numbers) {
         let rows: Vec<(i64, Kept<Upload>)> = result_uploads::table
             .filter(result_uploads::repo_id.eq(Sql(repo.id)))
@@ -122,9 +141,9 @@ async fn uploads(conn: &mut Conn, repo: RepoRef, packed: &Packed) -> Result<Uplo
             .select((result_uploads::number, result_uploads::upload))
             .load(conn)
             .await?;
-        found.extend(rows.into_iter().map(|(number, Kept(upload))| (number, upload)));
+        known.extend(rows.into_iter().map(|(number, Kept(upload))| (number, upload)));
     }
-    Ok(found)
+    Ok(())
 }
 
 fn unpacked(rows: Vec<(TestId, Timestamp, String)>) -> Result<Packed, DbError> {

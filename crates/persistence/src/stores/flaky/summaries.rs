@@ -1,6 +1,6 @@
 //! What is counted of runs, in the form that monitors are measured on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -22,6 +22,9 @@ use crate::sql_types::{Sql, each};
 type BucketRow = (TestId, Timestamp, String, String, i64, Timestamp, Option<Timestamp>);
 type CodeRow = (TestId, String, String, String, String, Option<Timestamp>, Option<Timestamp>);
 
+/// Tests whose history is read at once: it may be long.
+const AT_ONCE: usize = 20;
+
 /// Failures are in rows, and the passes of all uploads are added to them.
 pub(super) async fn summaries(
     conn: &mut Conn,
@@ -30,7 +33,8 @@ pub(super) async fn summaries(
     since: Timestamp,
 ) -> Result<BTreeMap<TestId, Summary>, DbError> {
     let mut summaries: BTreeMap<TestId, Summary> = BTreeMap::new();
-    for piece in bulk::pieces(ids) {
+    let mut uploads = packed::Uploads::new();
+    for piece in ids.chunks(AT_ONCE) {
         let buckets: Vec<BucketRow> = test_buckets::table
             .filter(test_buckets::repo_id.eq(Sql(repo.id)))
             .filter(test_buckets::org_id.eq(Sql(repo.org)))
@@ -70,7 +74,7 @@ pub(super) async fn summaries(
             let (test, code) = code_summary(row)?;
             failing.entry(test).or_default().codes.push(code);
         }
-        for (test, runs) in packed::passes(conn, repo, piece).await? {
+        for (test, runs) in packed::passes(conn, repo, piece, &mut uploads).await? {
             let mut passing = Summary::of(&runs);
             passing.buckets.retain(|bucket| bucket.start >= since);
             // Failures are added to passes, and not the other way: there are few of them.
@@ -89,7 +93,23 @@ pub(super) async fn summaries(
     Ok(summaries)
 }
 
-/// The summaries of tests on one code, read by the key of the table.
+/// The tests with a row on a code: those that failed on it.
+pub(super) async fn tests_on(
+    conn: &mut Conn,
+    repo: RepoRef,
+    code: &SameCode,
+) -> Result<BTreeSet<TestId>, DbError> {
+    let tests: Vec<TestId> = test_codes::table
+        .filter(test_codes::repo_id.eq(Sql(repo.id)))
+        .filter(test_codes::org_id.eq(Sql(repo.org)))
+        .filter(test_codes::code.eq(code_text(code)))
+        .select(test_codes::test_id)
+        .load(conn)
+        .await?;
+    Ok(tests.into_iter().collect())
+}
+
+/// The summaries of tests on one code, from their rows and from the uploads of that code.
 pub(super) async fn codes(
     conn: &mut Conn,
     repo: RepoRef,
@@ -97,6 +117,7 @@ pub(super) async fn codes(
     code: &SameCode,
 ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, DbError> {
     let mut found: BTreeMap<TestId, Summary> = BTreeMap::new();
+    let uploads = packed::uploads_of(conn, repo, code).await?;
     for piece in bulk::pieces(ids) {
         let rows: Vec<CodeRow> = test_codes::table
             .filter(test_codes::repo_id.eq(Sql(repo.id)))
@@ -111,7 +132,7 @@ pub(super) async fn codes(
             let (test, code) = code_summary(row)?;
             found.entry(test).or_default().codes.push(code);
         }
-        for (test, runs) in packed::passes_on(conn, repo, piece, code).await? {
+        for (test, runs) in packed::passes_in(conn, repo, piece, &uploads).await? {
             let passing = Summary { buckets: Vec::new(), ..Summary::of(&runs) };
             found.entry(test).or_default().add(&passing);
         }
