@@ -33,6 +33,10 @@ fn moved(from: &Path, to: &Path) {
 /// about to write a ref when the folder went away has left its lock.
 fn brought_back(from: &Path, to: &Path) {
     age_locks(from);
+    // The same git may have made folders in its place.
+    if to.is_dir() {
+        std::fs::remove_dir_all(to).expect("removed");
+    }
     moved(from, to);
 }
 
