@@ -12,7 +12,7 @@ use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use crate::ids::{RunId, Sha};
 
 use super::order::OrderKey;
-use super::{Change, Entry, LinePosition, TestRun};
+use super::{Change, Entry, EntryState, LinePosition, Queue, TestRun};
 
 /// The position of an entry that keeps its place in the line. Ranks sort like the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -211,5 +211,38 @@ fn exchange<T: Ord + Copy>(set: &mut RedBlackTreeSetSync<T>, old: Option<T>, new
     }
     if let Some(new) = new {
         set.insert_mut(new);
+    }
+}
+
+impl Queue {
+    /// The entries in the line ahead of this key that candidates contain, nearest first.
+    pub(super) fn before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
+        let keys = self.line.range(..key).rev();
+        keys.filter_map(|key| self.entry(key.entry())).filter(|entry| !entry.is_held())
+    }
+
+    /// The entries ahead of this key that some later entry cannot be built on, nearest first.
+    pub(super) fn obstacles_before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
+        self.started.obstacles_before(key).filter_map(|key| self.entry(key.entry()))
+    }
+
+    /// The entries in the line behind this key, nearest first.
+    pub(super) fn behind(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
+        let places = (Bound::Excluded(key), Bound::Excluded(OrderKey::first_outside()));
+        self.line.range(places).filter_map(|key| self.entry(key.entry()))
+    }
+}
+
+/// Whether some later entry cannot be built on this one, which has this run: it is in the line,
+/// candidates contain it, and it has no candidate, may still fail for reasons of its own, or is a
+/// part of a split batch.
+pub(super) fn is_obstacle(entry: &Entry, run: Option<&TestRun>) -> bool {
+    let built = run.is_some_and(|run| run.candidate.is_some());
+    match &entry.state {
+        EntryState::NotReady | EntryState::Ended(_) => false,
+        EntryState::Pending { held_by, .. } => held_by.is_none(),
+        EntryState::Testing { .. } => !built || run.is_some_and(|run| run.bisection),
+        EntryState::TestsPassed { .. } => !built,
+        EntryState::PendingFailure { .. } => true,
     }
 }

@@ -1,7 +1,6 @@
 //! The queue's state, and the states of pull requests as clients see them.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync, RedBlackTreeSetSync};
@@ -13,8 +12,9 @@ use crate::words::words;
 use super::ended::RunsByStatus;
 use super::order::OrderKey;
 use super::started::Started;
+use super::started::is_obstacle;
 use super::waiting::Waiting;
-use super::{Actor, Entry, EntryState, Mode, Refusal, Settings, TestRun};
+use super::{Actor, Entry, Mode, Refusal, Settings, TestRun};
 
 words!(
     /// A pull request's state in a queue, as clients see it.
@@ -487,36 +487,5 @@ impl Queue {
         run.status.is_running()
             || self.header.landing.as_ref().is_some_and(lands)
             || self.started.of_run(run.id).next().is_some()
-    }
-
-    /// The entries in the line ahead of this key that candidates contain, nearest first.
-    pub(super) fn before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
-        let keys = self.line.range(..key).rev();
-        keys.filter_map(|key| self.entry(key.entry())).filter(|entry| !entry.is_held())
-    }
-
-    /// The entries ahead of this key that some later entry cannot be built on, nearest first.
-    pub(super) fn obstacles_before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
-        self.started.obstacles_before(key).filter_map(|key| self.entry(key.entry()))
-    }
-
-    /// The entries in the line behind this key, nearest first.
-    pub(super) fn behind(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
-        let places = (Bound::Excluded(key), Bound::Excluded(OrderKey::first_outside()));
-        self.line.range(places).filter_map(|key| self.entry(key.entry()))
-    }
-}
-
-/// Whether some later entry cannot be built on this one, which has this run: it is in the line,
-/// candidates contain it, and it has no candidate, may still fail for reasons of its own, or is a
-/// part of a split batch.
-fn is_obstacle(entry: &Entry, run: Option<&TestRun>) -> bool {
-    let built = run.is_some_and(|run| run.candidate.is_some());
-    match &entry.state {
-        EntryState::NotReady | EntryState::Ended(_) => false,
-        EntryState::Pending { held_by, .. } => held_by.is_none(),
-        EntryState::Testing { .. } => !built || run.is_some_and(|run| run.bisection),
-        EntryState::TestsPassed { .. } => !built,
-        EntryState::PendingFailure { .. } => true,
     }
 }

@@ -22,7 +22,7 @@ use crate::sql_types::{Sql, each};
 type BucketRow = (TestId, Timestamp, String, String, i64, Timestamp, Option<Timestamp>);
 type CodeRow = (TestId, String, String, String, String, Option<Timestamp>, Option<Timestamp>);
 
-/// Tests whose history is read at once: it may be long.
+/// Tests whose history is read at a time: it may be long.
 const AT_ONCE: usize = 20;
 
 /// Failures are in rows, and the passes of all uploads are added to them.
@@ -93,7 +93,7 @@ pub(super) async fn summaries(
     Ok(summaries)
 }
 
-/// The tests with a row on a code: those that failed on it.
+/// The tests with a row on a code: the tests that failed on it.
 pub(super) async fn tests_on(
     conn: &mut Conn,
     repo: RepoRef,
