@@ -122,7 +122,6 @@ pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
         repo: scenario.repo,
         expected: Version(version),
         settings: None,
-        intake: None,
         steps: &[],
         windows: &windows,
         presences: &presences,

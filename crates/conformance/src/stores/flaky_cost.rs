@@ -10,8 +10,8 @@ use signalbox_domain::flaky::{
     SameCode, Summary, TestId, UploadId,
 };
 use signalbox_domain::ports::{
-    CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, KnownIncidents, RepoRef, StoreError,
-    Stores, TestRecord, Version,
+    CiRun, CommitError, FlakyCommit, FlakyDraft, FlakyRepo, FlakyStore, IntakePart, KnownIncidents,
+    NewIntake, RepoRef, StoreError, Stores, TestRecord, TestStep, Version,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -26,13 +26,13 @@ const FLAKY: u32 = 4;
 pub struct Counting {
     store: Arc<dyn FlakyStore>,
     read: AtomicUsize,
-    written: AtomicUsize,
+    written: Arc<AtomicUsize>,
 }
 
 impl Counting {
     /// Counts the rows of a store.
-    pub const fn new(store: Arc<dyn FlakyStore>) -> Self {
-        Self { store, read: AtomicUsize::new(0), written: AtomicUsize::new(0) }
+    pub fn new(store: Arc<dyn FlakyStore>) -> Self {
+        Self { store, read: AtomicUsize::new(0), written: Arc::default() }
     }
 
     fn read(&self, rows: usize) {
@@ -167,14 +167,13 @@ impl FlakyStore for Counting {
         self.store.ingest_outcome(repo, id).await
     }
 
+    async fn draft(&self, new: &NewIntake<'_>) -> Result<Box<dyn FlakyDraft>, StoreError> {
+        let draft = self.store.draft(new).await?;
+        Ok(Box::new(CountingDraft { draft, written: self.written.clone() }))
+    }
+
     async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Version, CommitError> {
-        let intake = commit.intake.map_or(0, |intake| {
-            let counted: usize = intake.additions.values().map(rows_of).sum();
-            intake.reported_tests.len() + intake.runs.len() + counted
-        });
-        let steps: usize = commit.steps.iter().map(|step| 2 + step.events.len()).sum();
-        let written = intake + steps + commit.presences.len();
-        self.written.fetch_add(written, Ordering::Relaxed);
+        count(&self.written, commit.steps, commit.presences.len());
         self.store.commit(commit).await
     }
 
@@ -215,6 +214,32 @@ impl FlakyStore for Counting {
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.store.prune(before, limit).await
     }
+}
+
+struct CountingDraft {
+    draft: Box<dyn FlakyDraft>,
+    written: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl FlakyDraft for CountingDraft {
+    async fn add(&mut self, part: &IntakePart<'_>) -> Result<(), StoreError> {
+        let intake = part.intake;
+        let counted: usize = intake.additions.values().map(rows_of).sum();
+        let rows = intake.reported_tests.len() + intake.runs.len() + counted;
+        count(&self.written, part.steps, rows + part.presences.len());
+        self.draft.add(part).await
+    }
+
+    async fn commit(self: Box<Self>, commit: &FlakyCommit<'_>) -> Result<Version, CommitError> {
+        count(&self.written, commit.steps, commit.presences.len());
+        self.draft.commit(commit).await
+    }
+}
+
+fn count(written: &AtomicUsize, steps: &[TestStep], others: usize) {
+    let of_steps: usize = steps.iter().map(|step| 2 + step.events.len()).sum();
+    written.fetch_add(of_steps + others, Ordering::Relaxed);
 }
 
 /// An upload of all tests on a commit of its own, some of which fail and pass on a retry.

@@ -51,12 +51,13 @@ impl<'a> Scenario<'a> {
             repos: Vec::new(),
             compatibility: Compatibility::Specification,
         };
-        let service = service(stores, &clock, 0);
+        // Every upload of more than two runs has several parts.
+        let service = service(stores, &clock, 0).in_parts_of(2);
         let repo = RepoRef { org: org.id, id: repository.id };
         Self { stores, clock, service, repository, repo, caller }
     }
 
-    /// Another server on the same stores.
+    /// Another server on the same stores, which counts usual uploads whole.
     pub fn another(&self) -> FlakyService {
         service(self.stores, &self.clock, 1_000_000)
     }

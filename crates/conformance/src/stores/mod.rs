@@ -7,6 +7,7 @@ pub mod audit;
 pub mod events;
 pub mod flaky;
 pub mod flaky_cost;
+pub mod flaky_draft;
 pub mod flaky_evidence;
 pub mod flaky_import;
 pub mod flaky_incidents;
@@ -76,6 +77,8 @@ macro_rules! store_conformance {
             flaky::an_upload_is_counted_once,
             flaky::a_disagreement_changes_status_list_and_events_in_one_commit,
             flaky::a_step_on_an_old_version_writes_nothing,
+            flaky_draft::a_draft_writes_everything_or_nothing,
+            flaky_draft::parts_of_an_upload_are_one_step,
             flaky::concurrent_uploads_are_judged_together,
             flaky_lists::failing_tests_are_found_by_time,
             flaky_lists::lists_are_paged_in_both_directions,

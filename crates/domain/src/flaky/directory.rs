@@ -93,10 +93,20 @@ impl TestDirectory {
 
 /// Whether two keys of one id are of one test. An id of the runner's own stands for the test
 /// whatever the other fields say.
-fn same_test(known: &TestKey, other: &TestKey) -> bool {
-    let fields = |key: &TestKey| TestKey { info: String::new(), ..key.clone() };
-    let own_id = !known.info.is_empty() && known.info == other.info;
-    (own_id && known.variant == other.variant) || fields(known) == fields(other)
+pub(super) fn same_test(known: &TestKey, other: &TestKey) -> bool {
+    let TestKey { org, repo, parent, classname, file, name, variant, info } = known;
+    let own_id = !info.is_empty() && *info == other.info;
+    *variant == other.variant
+        && (own_id
+            || (org, repo, parent, classname, file, name)
+                == (
+                    &other.org,
+                    &other.repo,
+                    &other.parent,
+                    &other.classname,
+                    &other.file,
+                    &other.name,
+                ))
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! Which uploads feed monitors: the infrastructure guard, and the rule for unauthenticated uploads.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::words::words;
 
+use super::Refusal;
 use super::monitor::bound;
-use super::{Fingerprint, Refusal};
 
 /// When an upload looks like a broken machine rather than like tests that fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +32,12 @@ impl InfrastructureGuard {
         bound("infrastructureMinTests", self.min_tests, 1, 100_000)?;
         let same = self.same_failure_tests.unwrap_or(2);
         bound("infrastructureSameFailureTests", same, 2, 100_000)
+    }
+
+    /// The fewest tests of an upload that count for nothing when they fail alike; `None` when any
+    /// number counts.
+    pub(super) fn alike_tests(self) -> Option<u32> {
+        self.same_failure_tests.filter(|_| self.enabled)
     }
 }
 
@@ -69,25 +73,6 @@ words!(
         Untrusted = "untrusted",
     }
 );
-
-/// The incidents of an upload that counts: fingerprints that so many of its tests have failed with
-/// that the tests are not to blame. Failing runs with one of them feed no monitor.
-///
-/// `failures` has one fingerprint per failing test.
-pub fn incidents<'a>(
-    guard: InfrastructureGuard,
-    failures: impl IntoIterator<Item = &'a Fingerprint>,
-) -> BTreeSet<&'a Fingerprint> {
-    let Some(limit) = guard.same_failure_tests.filter(|_| guard.enabled) else {
-        return BTreeSet::new();
-    };
-    let mut tests: BTreeMap<&Fingerprint, u32> = BTreeMap::new();
-    for fingerprint in failures {
-        let count = tests.entry(fingerprint).or_default();
-        *count = count.saturating_add(1);
-    }
-    tests.into_iter().filter(|(_, count)| *count >= limit).map(|(it, _)| it).collect()
-}
 
 /// Decides whether an upload counts.
 pub fn admit(

@@ -70,12 +70,20 @@ impl TestKey {
         })
     }
 
-    /// Every id under which clients may request this test: its own first, then the unchanged `id`
-    /// attribute, then the ids that a client computes when it uses the suite's file for the case.
+    /// Every id under which clients may request this test: its own first, then the
+    /// [others](Self::other_ids).
+    pub fn sent_ids(&self, other_files: &[&str]) -> Vec<String> {
+        let own = self.id().to_string();
+        let others = self.other_ids(other_files).into_iter().filter(|it| *it != own);
+        std::iter::once(own.clone()).chain(others).collect()
+    }
+
+    /// Ids besides its own under which clients may request this test: the unchanged `id` attribute,
+    /// then the ids that a client computes when it uses the suite's file for the case.
     ///
     /// `other_files` are the other files that the report names for the case.
-    pub fn sent_ids(&self, other_files: &[&str]) -> Vec<String> {
-        let mut ids = vec![self.id().to_string()];
+    pub fn other_ids(&self, other_files: &[&str]) -> Vec<String> {
+        let mut ids = Vec::new();
         let mut add = |id: String| {
             if !id.is_empty() && !ids.contains(&id) {
                 ids.push(id);

@@ -1,15 +1,14 @@
-//! What an upload adds to what is known: the runs in every form in which they are kept.
+//! What a part of an upload adds to what is known: its runs in every form in which they are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::PrNumber;
 use crate::time::{Span, Timestamp};
 
+use super::directory::same_test;
 use super::{
-    Admission, BranchClass, Failing, Failure, FailureCluster, FailureKey, Fingerprint,
-    IngestOutcome, Origin, Ran, ReportedRun, Run, RunOutcome, SameCode, Settings, Summary,
-    TestDirectory, TestId, TestKey, Upload, UploadCounts, UploadId, UploadLook, admit,
-    cluster_failures, failure_keys, incidents,
+    Admission, BranchClass, Failure, FailureCluster, Origin, Outline, ReportedRun, Run, RunOutcome,
+    RunsPart, SameCode, Summary, TestId, TestKey, Upload, UploadId, cluster_failures,
 };
 
 /// The most bytes of an id that clients send for a test; under a longer one it is not found.
@@ -30,8 +29,6 @@ pub struct ReportedTest {
     pub aliases: BTreeSet<String>,
     /// The last run that failed and counts.
     pub last_failure_at: Option<Timestamp>,
-    /// What its failures may have in common with those of other tests.
-    pub keys: Vec<FailureKey>,
 }
 
 /// One attempt of one test, as it is kept.
@@ -129,189 +126,95 @@ impl Addition {
     }
 }
 
-/// An upload's results, ready to be committed.
+/// The results of some tests of an upload, ready to be committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intake {
     /// The upload.
     pub upload: Upload,
-    /// Its outcome.
-    pub taken_in: IngestOutcome,
-    /// The tests that it reports, by id.
+    /// The tests, by id.
     pub reported_tests: BTreeMap<TestId, ReportedTest>,
-    /// All runs.
+    /// All runs, by test.
     pub runs: Vec<RunRecord>,
     /// What each test gets; a test that was only skipped gets nothing.
     pub additions: BTreeMap<TestId, Addition>,
 }
 
-/// Counts an upload. Tests whose id belongs to another test of `directory` are skipped.
+/// The keys under which tests are known, by id. Runs of other tests with one of these ids are
+/// ignored.
+pub type KnownKeys<'a> = BTreeMap<TestId, &'a TestKey>;
+
+/// Counts a part of an upload. Failures of `excluded` tests belong to an incident and count for
+/// nothing.
 pub fn intake(
-    upload: &Upload,
-    reported: &[ReportedRun],
-    settings: &Settings,
-    mut directory: TestDirectory,
+    outline: &Outline,
+    part: RunsPart<'_>,
+    excluded: &BTreeSet<TestId>,
+    known: &KnownKeys<'_>,
 ) -> Intake {
-    let mut reported_tests: BTreeMap<TestId, ReportedTest> = BTreeMap::new();
-    let mut taken: Vec<(TestId, &ReportedRun)> = Vec::with_capacity(reported.len());
-    for run in reported {
-        let other_files: Vec<&str> = run.other_files.iter().map(String::as_str).collect();
-        let Ok(id) = directory.learn(&run.key, &other_files) else { continue };
-        let reported = reported_tests.entry(id).or_insert_with(|| ReportedTest {
-            id,
-            key: directory.key(id).unwrap_or(&run.key).clone(),
-            owners: Vec::new(),
-            aliases: BTreeSet::new(),
-            last_failure_at: None,
-            keys: Vec::new(),
-        });
-        let own = id.to_string();
-        let sent = run.key.sent_ids(&other_files).into_iter();
-        reported.aliases.extend(sent.filter(|it| *it != own && it.len() <= MAX_ALIAS_BYTES));
-        if !run.owners.is_empty() {
-            reported.owners.clone_from(&run.owners);
-        }
-        if let Some(failure) = run.failure.as_ref().filter(|_| run.outcome == RunOutcome::Failed) {
-            for key in failure_keys(failure) {
-                if !reported.keys.contains(&key) {
-                    reported.keys.push(key);
-                }
-            }
-        }
-        taken.push((id, run));
-    }
-    let prints: Vec<Option<Fingerprint>> = taken.iter().map(|(_, run)| print_of(run)).collect();
-    let counts = counts_of(upload, &taken);
-    let admission = admit(settings.guard, settings.count_public_uploads, counts);
-    let pairs: BTreeSet<(TestId, &Fingerprint)> = taken
-        .iter()
-        .zip(&prints)
-        .filter_map(|((id, _), print)| Some((*id, print.as_ref()?)))
-        .collect();
-    let incidents = incidents(settings.guard, pairs.into_iter().map(|(_, print)| print));
-    let mut runs = Vec::with_capacity(taken.len());
-    let mut by_test: BTreeMap<TestId, Vec<usize>> = BTreeMap::new();
-    for ((id, run), print) in taken.iter().zip(&prints) {
-        let incident = print.as_ref().is_some_and(|print| incidents.contains(print));
-        let ran = run.outcome != RunOutcome::Skipped;
-        let counts = admission == Admission::Counts && ran && !incident;
-        if ran {
-            by_test.entry(*id).or_default().push(runs.len());
-        }
-        runs.push(record(upload, *id, run, counts));
-    }
+    let upload = outline.upload();
+    let feeds = outline.taken_in().admission == Admission::Counts;
+    let mut reported_tests = BTreeMap::new();
     let mut additions = BTreeMap::new();
-    for (id, places) in by_test {
-        let of_test: Vec<&RunRecord> = places.iter().filter_map(|at| runs.get(*at)).collect();
-        let addition = addition(upload, &of_test);
-        if let Some(reported) = reported_tests.get_mut(&id) {
+    let mut records = Vec::with_capacity(part.len());
+    for (id, runs) in part.tests() {
+        let runs = of_one_test(known.get(&id).copied(), runs);
+        let Some(first) = runs.first() else { continue };
+        let start = records.len();
+        let is_excluded = excluded.contains(&id);
+        for run in &runs {
+            let failed = run.outcome == RunOutcome::Failed;
+            let incident = failed && (is_excluded || outline.is_incident(run));
+            let ran = run.outcome != RunOutcome::Skipped;
+            records.push(record(upload, id, run, feeds && ran && !incident));
+        }
+        let made = records.get(start..).unwrap_or_default();
+        let ran: Vec<&RunRecord> =
+            made.iter().filter(|run| run.outcome != RunOutcome::Skipped).collect();
+        let key = known.get(&id).copied().unwrap_or(&first.key);
+        let mut test = reported(id, key, &runs);
+        if !ran.is_empty() {
+            let addition = addition(upload, &ran);
             let failures = addition.summary.buckets.iter().filter_map(|it| it.last_failure_at);
-            reported.last_failure_at = failures.max();
+            test.last_failure_at = failures.max();
+            additions.insert(id, addition);
         }
-        additions.insert(id, addition);
+        reported_tests.insert(id, test);
     }
-    let taken_in = IngestOutcome {
-        tests: counts.tests,
-        failed: counts.failed,
-        runs: small(runs.len()),
-        admission,
-        repeated: false,
-    };
-    Intake { upload: upload.clone(), taken_in, reported_tests, runs, additions }
+    Intake { upload: upload.clone(), reported_tests, runs: records, additions }
 }
 
-impl Intake {
-    /// The parts of the upload that concern incidents. `known` has the last counted failure of each
-    /// test that was reported before.
-    pub fn look(&self, known: &BTreeMap<TestId, Option<Timestamp>>) -> UploadLook {
-        let upload = &self.upload;
-        let mut last: BTreeMap<TestId, (u32, bool)> = BTreeMap::new();
-        let mut failed: BTreeSet<TestId> = BTreeSet::new();
-        for run in self.runs.iter().filter(|run| run.outcome != RunOutcome::Skipped) {
-            let passed = run.outcome == RunOutcome::Passed;
-            let entry = last.entry(run.test).or_insert((run.attempt, passed));
-            if run.attempt >= entry.0 {
-                *entry = (run.attempt, passed);
-            }
-            if !passed {
-                failed.insert(run.test);
-            }
-        }
-        let ran = last
-            .into_iter()
-            .map(|(test, (_, passed))| (test, Ran { passed, known: known.contains_key(&test) }));
-        let week_ago = upload.received_at.minus(Span::days(7));
-        let failing = failed.into_iter().map(|test| {
-            let before = known.get(&test);
-            Failing {
-                test,
-                rarely: before.is_some_and(|last| last.is_none_or(|last| last < week_ago)),
-                never_failed: before.is_some_and(Option::is_none),
-                keys: self.reported_tests.get(&test).map_or_else(Vec::new, |it| it.keys.clone()),
-            }
-        });
-        UploadLook {
-            org: upload.org,
-            repo: upload.repo,
-            upload: upload.id,
-            at: upload.received_at,
-            code: upload.code(),
-            branch: branch_of(upload).to_owned(),
-            job: upload.origin.job().or_else(|| upload.job_name.clone()),
-            ran: ran.collect(),
-            failing: failing.collect(),
-        }
-    }
-
-    /// Counts no failure of these tests.
-    pub fn exclude(&mut self, tests: &BTreeSet<TestId>) {
-        if tests.is_empty() {
-            return;
-        }
-        let mut by_test: BTreeMap<TestId, Vec<&RunRecord>> = BTreeMap::new();
-        for run in self.runs.iter_mut().filter(|run| tests.contains(&run.test)) {
-            run.counts &= run.outcome != RunOutcome::Failed;
-        }
-        for run in self.runs.iter().filter(|run| tests.contains(&run.test)) {
-            if run.outcome != RunOutcome::Skipped {
-                by_test.entry(run.test).or_default().push(run);
-            }
-        }
-        for (test, runs) in by_test {
-            self.additions.insert(test, addition(&self.upload, &runs));
-            if let Some(reported) = self.reported_tests.get_mut(&test) {
-                reported.last_failure_at = None;
-            }
-        }
-    }
+/// The runs that are of the test that is known under their id, or of the first one.
+pub(super) fn of_one_test<'a>(
+    known: Option<&TestKey>,
+    runs: impl Iterator<Item = &'a ReportedRun>,
+) -> Vec<&'a ReportedRun> {
+    let mut first = None;
+    runs.filter(|run| same_test(known.unwrap_or(first.get_or_insert(&run.key)), &run.key)).collect()
 }
 
-fn small(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-fn print_of(run: &ReportedRun) -> Option<Fingerprint> {
-    (run.outcome == RunOutcome::Failed).then(|| Fingerprint::of(message_of(run)))
+fn reported(id: TestId, key: &TestKey, runs: &[&ReportedRun]) -> ReportedTest {
+    let own = id.to_string();
+    let mut aliases = BTreeSet::new();
+    for run in runs {
+        let other_files: Vec<&str> = run.other_files.iter().map(String::as_str).collect();
+        let sent = run.key.other_ids(&other_files).into_iter();
+        aliases.extend(sent.filter(|it| *it != own && it.len() <= MAX_ALIAS_BYTES));
+    }
+    let owners = runs.iter().rev().map(|run| &run.owners).find(|owners| !owners.is_empty());
+    ReportedTest {
+        id,
+        key: key.clone(),
+        owners: owners.cloned().unwrap_or_default(),
+        aliases,
+        last_failure_at: None,
+    }
 }
 
 /// What tells a failure apart: its message, or the text that follows when it has none.
-fn message_of(run: &ReportedRun) -> &str {
+pub(super) fn message_of(run: &ReportedRun) -> &str {
     run.failure.as_ref().map_or("", |failure| {
         if failure.message.trim().is_empty() { &failure.text } else { &failure.message }
     })
-}
-
-/// Distinct tests that ran, and tests whose last attempt failed.
-fn counts_of(upload: &Upload, taken: &[(TestId, &ReportedRun)]) -> UploadCounts {
-    let mut last: BTreeMap<TestId, (u32, bool)> = BTreeMap::new();
-    for (id, run) in taken.iter().filter(|(_, run)| run.outcome != RunOutcome::Skipped) {
-        let failed = run.outcome == RunOutcome::Failed;
-        let entry = last.entry(*id).or_insert((run.attempt, failed));
-        if run.attempt >= entry.0 {
-            *entry = (run.attempt, failed);
-        }
-    }
-    let failed = last.values().filter(|(_, failed)| *failed).count();
-    UploadCounts { tests: small(last.len()), failed: small(failed), trust: upload.trust }
 }
 
 fn record(upload: &Upload, test: TestId, run: &ReportedRun, counts: bool) -> RunRecord {
@@ -330,7 +233,7 @@ fn record(upload: &Upload, test: TestId, run: &ReportedRun, counts: bool) -> Run
 }
 
 /// The name of the upload's branch, cut between characters.
-fn branch_of(upload: &Upload) -> &str {
+pub(super) fn branch_of(upload: &Upload) -> &str {
     let end = upload.branch.floor_char_boundary(MAX_BRANCH_BYTES);
     upload.branch.get(..end).unwrap_or_default()
 }

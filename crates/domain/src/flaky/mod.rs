@@ -25,6 +25,7 @@ mod journal;
 mod mask;
 mod monitor;
 mod origin;
+mod outline;
 mod plan;
 mod presence;
 mod progress;
@@ -45,14 +46,14 @@ pub use directory::{AskedTest, IdCollision, TestDirectory};
 pub use event::{Event, EventKind};
 pub use excuse::{Excuse, Excused, FailedCheck, excuse};
 pub use fact::Fact;
-pub use guard::{Admission, InfrastructureGuard, Trust, UploadCounts, admit, incidents};
+pub use guard::{Admission, InfrastructureGuard, Trust, UploadCounts, admit};
 pub use identity::{MAX_NAME_BYTES, TestId, TestKey};
 pub use incident::{
     Assessment, Failing, FailureHistory, FailureKey, INCIDENT_CHANGED, Incident, IncidentCause,
     IncidentDecision, IncidentId, IncidentState, Ran, Recount, UploadLook, assess, failure_keys,
     failures_of,
 };
-pub use intake::{Addition, HourCount, Intake, ReportedTest, RunRecord, intake};
+pub use intake::{Addition, HourCount, Intake, KnownKeys, ReportedTest, RunRecord, intake};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
 pub use mask::mask;
@@ -64,6 +65,7 @@ pub use monitor::{
     Template, Verdict, Window, WindowRules, Windows, bucket_length, horizon,
 };
 pub use origin::{Base, Doubt, NoOrigin, Origin};
+pub use outline::{Outline, RunsPart, UploadRuns};
 pub use plan::{absorb, decide, next_deadline};
 pub use presence::{
     Presence, RETIRED_AFTER_COMMITS, RETIRED_AFTER_HOURS, Retirement, StableRun, place,

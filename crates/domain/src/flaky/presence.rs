@@ -12,8 +12,9 @@ use data_encoding::HEXLOWER;
 use crate::time::{Span, Timestamp};
 
 use super::digest::digest_of;
-use super::{Admission, Intake, RENAMED_AFTER_COMMITS, RENAMED_AFTER_MINUTES};
-use super::{SameCode, TestId, TestKey};
+use super::{
+    Admission, RENAMED_AFTER_COMMITS, RENAMED_AFTER_MINUTES, SameCode, TestId, TestKey, Upload,
+};
 
 /// Commits without a test, one after the other, after which it retires.
 pub const RETIRED_AFTER_COMMITS: u32 = 10;
@@ -41,21 +42,19 @@ pub struct StableRun {
 }
 
 impl StableRun {
-    /// The run that an upload reports, if it is one.
-    pub fn of(intake: &Intake) -> Option<Self> {
-        let upload = &intake.upload;
+    /// The run that an upload reports, if it is one. `places` are those of its tests.
+    pub fn of(upload: &Upload, admission: Admission, places: BTreeSet<String>) -> Option<Self> {
         let code_at = upload.stable_at()?;
         let knows_entry = upload.origin.shared_attempt().is_none();
         let job = upload.origin.job().or_else(|| upload.job_name.clone());
         let job = job.filter(|job| knows_entry && !job.is_empty());
-        let keys = intake.reported_tests.values().map(|it| &it.key);
         Some(Self {
             home: job.map(|job| digest(&[&job, &upload.branch])),
-            is_sound: intake.taken_in.admission == Admission::Counts,
+            is_sound: admission == Admission::Counts,
             code: upload.code(),
             code_at,
             at: upload.received_at,
-            places: keys.filter_map(place).collect(),
+            places,
         })
     }
 

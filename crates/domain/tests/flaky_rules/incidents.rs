@@ -1,6 +1,7 @@
 //! Incidents: how they are recognized, joined and ended.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use signalbox_domain::flaky::{
     Actor, Assessment, Failing, FailureHistory, FailureKey, Incident, IncidentCause, IncidentState,
@@ -98,7 +99,7 @@ impl Repository {
             test: test(*number),
             rarely: report.rarely,
             never_failed: report.never_failed,
-            keys: key.clone().into_iter().collect(),
+            keys: key.clone().map(Arc::new).into_iter().collect(),
         });
         let red: BTreeSet<u32> = report.failing.iter().copied().take(report.red).collect();
         let ran = (0..report.tests)

@@ -1,8 +1,11 @@
 //! What an upload adds to what is known.
 
+use std::collections::BTreeSet;
+
 use signalbox_domain::flaky::{
-    Admission, Base, BranchClass, Imported, Origin, Progress, ReportedFailure, ReportedRun,
-    RunOutcome, Settings, TestDirectory, TestKey, Trust, Upload, UploadId, UploadSource, intake,
+    Admission, Base, BranchClass, Imported, InfrastructureGuard, IngestOutcome, Intake, KnownKeys,
+    Origin, Outline, Progress, ReportedFailure, ReportedRun, RunOutcome, Settings, TestId, TestKey,
+    Trust, Upload, UploadId, UploadRuns, UploadSource, intake,
 };
 use signalbox_domain::ids::{OrgId, PrNumber, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -48,6 +51,69 @@ fn settings() -> Settings {
     Settings::new(RepoId(Uuid::from_u128(3)))
 }
 
+/// The outline of an upload and its counted parts, of that many runs each.
+fn outlined(
+    upload: &Upload,
+    runs: &[ReportedRun],
+    settings: &Settings,
+    known: &KnownKeys<'_>,
+    part: usize,
+) -> (Outline, Vec<Intake>) {
+    let runs = UploadRuns::new(runs.to_vec());
+    let mut outline = Outline::new(upload, settings);
+    for part in runs.parts(part) {
+        outline.add(part, known);
+    }
+    let parts = runs.parts(part);
+    let parts = parts.map(|part| intake(&outline, part, &BTreeSet::new(), known)).collect();
+    (outline, parts)
+}
+
+/// An upload of one part.
+fn taken(upload: &Upload, runs: &[ReportedRun], settings: &Settings) -> (IngestOutcome, Intake) {
+    let (outline, mut parts) = outlined(upload, runs, settings, &KnownKeys::new(), 1_000);
+    assert_eq!(parts.len(), 1);
+    (outline.taken_in(), parts.remove(0))
+}
+
+#[test]
+fn parts_add_up_to_the_whole() {
+    use RunOutcome::{Failed, Passed, Skipped};
+    let mut settings = settings();
+    settings.guard.same_failure_tests = Some(3);
+    let mut runs = Vec::new();
+    for number in 0..40 {
+        let name = format!("test {}", number % 13);
+        let outcome = match number % 5 {
+            0 => Failed,
+            1 => Skipped,
+            _ => Passed,
+        };
+        runs.push(ReportedRun {
+            owners: vec![format!("@{number}")],
+            ..run(&name, outcome, number / 13)
+        });
+    }
+    let (whole, mut parts) = outlined(&upload(), &runs, &settings, &KnownKeys::new(), 1_000);
+    let one = parts.remove(0);
+    assert!(parts.is_empty() && !one.additions.is_empty());
+    for size in [0, 1, 2, 3, 7, 39, 40] {
+        let (outline, parts) = outlined(&upload(), &runs, &settings, &KnownKeys::new(), size);
+        assert_eq!(outline.taken_in(), whole.taken_in());
+        assert_eq!(outline.stable_run(), whole.stable_run());
+        let known = one.reported_tests.keys().map(|id| (*id, None)).collect();
+        assert_eq!(outline.look(&known).failing, whole.look(&known).failing);
+        let tests = parts.iter().flat_map(|it| it.reported_tests.clone());
+        assert!(tests.eq(one.reported_tests.clone()), "{size}");
+        let counted: Vec<_> = parts.iter().flat_map(|it| it.runs.clone()).collect();
+        assert_eq!(counted, one.runs, "{size}");
+        let additions = parts.iter().flat_map(|it| it.additions.clone());
+        assert!(additions.eq(one.additions.clone()), "{size}");
+        let most = if size < 4 { 13 } else { 40_usize.div_ceil(size) };
+        assert!(parts.len() <= most && (size > 2 || parts.len() == 13), "{size}: {}", parts.len());
+    }
+}
+
 #[test]
 fn a_test_has_failed_if_its_last_attempt_has() {
     use RunOutcome::{Failed, Passed, Skipped};
@@ -58,9 +124,8 @@ fn a_test_has_failed_if_its_last_attempt_has() {
         run("fails", Failed, 1),
         run("skipped", Skipped, 0),
     ];
-    let taken = intake(&upload(), &runs, &settings(), TestDirectory::default());
-    let counts = taken.taken_in;
-    assert_eq!((counts.tests, counts.failed, counts.runs), (2, 1, 5));
+    let (outcome, taken) = taken(&upload(), &runs, &settings());
+    assert_eq!((outcome.tests, outcome.failed, outcome.runs), (2, 1, 5));
     assert_eq!((taken.reported_tests.len(), taken.additions.len()), (3, 2));
     let retried = &taken.additions[&runs[0].key.id()];
     let code = &retried.summary.codes[0];
@@ -77,7 +142,7 @@ fn owners_are_those_of_the_last_attempt_that_names_any() {
         ..run("owned", RunOutcome::Passed, attempt)
     };
     let runs = [owned(0, &["@acme/calc"]), owned(1, &["@acme/sums"]), owned(2, &[])];
-    let taken = intake(&upload(), &runs, &settings(), TestDirectory::default());
+    let (_, taken) = taken(&upload(), &runs, &settings());
     assert_eq!(taken.reported_tests[&runs[0].key.id()].owners, ["@acme/sums"]);
 }
 
@@ -87,7 +152,7 @@ fn a_retry_within_an_upload_is_evidence_of_its_own_where_the_origin_is_incomplet
     let runs = [run("retried", Failed, 0), run("retried", Passed, 1), run("fails", Failed, 0)];
     let codes = |origin| {
         let upload = Upload { origin, ..upload() };
-        let taken = intake(&upload, &runs, &settings(), TestDirectory::default());
+        let (_, taken) = taken(&upload, &runs, &settings());
         assert!(taken.runs.iter().all(|run| run.origin.is_some() == (run.outcome == Failed)));
         let count = |at: usize| taken.additions[&runs[at].key.id()].summary.codes.len();
         (count(0), count(2))
@@ -105,8 +170,8 @@ fn what_does_not_count_is_kept_and_feeds_nothing() {
     for (upload, admission) in
         [(upload(), Admission::Infrastructure), (public, Admission::Untrusted)]
     {
-        let taken = intake(&upload, &runs, &settings(), TestDirectory::default());
-        assert_eq!((taken.taken_in.admission, taken.runs.len()), (admission, 20));
+        let (outcome, taken) = taken(&upload, &runs, &settings());
+        assert_eq!((outcome.admission, taken.runs.len()), (admission, 20));
         for addition in taken.additions.values() {
             assert!(addition.summary.buckets.is_empty() && addition.summary.codes.is_empty());
             assert!(addition.failures.is_empty() && addition.impacted.is_none());
@@ -117,15 +182,46 @@ fn what_does_not_count_is_kept_and_feeds_nothing() {
 }
 
 #[test]
-fn an_incident_excludes_only_its_failures() {
-    let mut settings = settings();
-    settings.guard.same_failure_tests = Some(2);
-    let mut other = run("other", RunOutcome::Failed, 0);
-    other.failure = Some(ReportedFailure { message: "own fault".into(), text: String::new() });
-    let runs = [run("a", RunOutcome::Failed, 0), run("b", RunOutcome::Failed, 0), other];
-    let taken = intake(&upload(), &runs, &settings, TestDirectory::default());
-    let counts: Vec<bool> = taken.runs.iter().map(|run| run.counts).collect();
-    assert_eq!(counts, [false, false, true]);
+fn many_tests_that_fail_alike_can_count_for_nothing() {
+    let fails = |name: &str, message: &str| ReportedRun {
+        failure: Some(ReportedFailure { message: message.into(), text: String::new() }),
+        ..run(name, RunOutcome::Failed, 0)
+    };
+    let runs = [fails("a", "no disk 1"), fails("b", "no disk 2"), fails("c", "own fault")];
+    let counting = |guard: InfrastructureGuard| {
+        let (_, taken) = taken(&upload(), &runs, &Settings { guard, ..settings() });
+        let counting = taken.runs.iter().filter(|run| run.counts).map(|run| run.test);
+        let counting: BTreeSet<TestId> = counting.collect();
+        let names = runs.iter().filter(|run| counting.contains(&run.key.id()));
+        names.map(|run| run.key.name.clone()).collect::<String>()
+    };
+    let guard = |least, enabled| InfrastructureGuard {
+        same_failure_tests: least,
+        enabled,
+        ..InfrastructureGuard::default()
+    };
+    assert_eq!(counting(guard(Some(2), true)), "c");
+    assert_eq!(counting(guard(Some(3), true)), "abc");
+    assert_eq!(counting(guard(None, true)), "abc");
+    assert_eq!(counting(guard(Some(2), false)), "abc");
+}
+
+#[test]
+fn failures_of_an_incident_count_for_nothing_and_passes_do() {
+    use RunOutcome::{Failed, Passed};
+    let runs = [run("a", Failed, 0), run("a", Passed, 1), run("b", Failed, 0)];
+    let excluded = BTreeSet::from([runs[0].key.id()]);
+    let (outline, _) = outlined(&upload(), &runs, &settings(), &KnownKeys::new(), 10);
+    let all = UploadRuns::new(runs.to_vec());
+    let part = all.parts(10).next().expect("a part");
+    let taken = intake(&outline, part, &excluded, &KnownKeys::new());
+    let (a, b) = (runs[0].key.id(), runs[2].key.id());
+    let of = |id| taken.runs.iter().filter(move |run| run.test == id);
+    assert!(of(a).map(|run| (run.outcome, run.counts)).eq([(Failed, false), (Passed, true)]));
+    assert!(of(b).all(|run| run.counts));
+    assert!(!taken.additions[&a].has_failed() && taken.additions[&b].has_failed());
+    assert_eq!(taken.reported_tests[&a].last_failure_at, None);
+    assert!(taken.reported_tests[&b].last_failure_at.is_some());
 }
 
 #[test]
@@ -134,7 +230,7 @@ fn times_branches_and_ids_from_outside_are_bounded() {
     let mut ahead = run("ahead", RunOutcome::Passed, 0);
     ahead.started_at = Some(long.received_at.plus(Span::hours(9)));
     ahead.key.info = "x".repeat(1_001);
-    let taken = intake(&long, &[ahead], &settings(), TestDirectory::default());
+    let (_, taken) = taken(&long, &[ahead], &settings());
     assert_eq!(taken.runs[0].at, long.received_at);
     assert_eq!(taken.runs[0].branch.len(), 254);
     assert!(taken.reported_tests.values().all(|it| it.aliases.is_empty()));
@@ -144,13 +240,22 @@ fn times_branches_and_ids_from_outside_are_bounded() {
 fn a_second_test_under_a_known_id_is_ignored() {
     let five = "1defca6d-177c-5958-b1df-4c4da091b71a";
     let known = TestKey { name: "known".into(), info: five.into(), ..TestKey::default() };
-    let mut directory = TestDirectory::default();
-    let id = directory.learn(&known, &[]).expect("new");
-    // Not the attribute makes this id, but fields that happen to give it.
-    let mut same = run("known", RunOutcome::Passed, 0);
-    same.key = known;
-    let taken = intake(&upload(), &[same], &settings(), directory);
-    assert_eq!(taken.reported_tests.keys().copied().collect::<Vec<_>>(), [id]);
+    let id = known.id();
+    // The same attribute stands for the same test, whatever its name is.
+    let mut same = run("renamed", RunOutcome::Passed, 0);
+    same.key.info = five.into();
+    let mut other = run("other", RunOutcome::Failed, 0);
+    other.key = TestKey { variant: "linux".into(), ..TestKey::default() };
+    let hidden = other.key.id();
+    let stored = TestKey { name: "stored".into(), ..TestKey::default() };
+    let keys = KnownKeys::from([(id, &known), (hidden, &stored)]);
+    let (outline, parts) = outlined(&upload(), &[same, other], &settings(), &keys, 1_000);
+    let ids: Vec<TestId> = parts[0].reported_tests.keys().copied().collect();
+    assert_eq!(ids, [id], "the other one has the id of a stored test");
+    assert_eq!(parts[0].reported_tests[&id].key, known);
+    let outcome = outline.taken_in();
+    assert_eq!((outcome.tests, outcome.failed, outcome.runs), (1, 0, 1));
+    assert!(outline.reports(id) && !outline.reports(hidden));
 }
 
 #[test]
@@ -173,11 +278,12 @@ fn progress_adds_up_imported_runs_and_never_goes_back() {
 #[test]
 fn a_test_rarely_fails_if_its_last_failure_is_more_than_a_week_ago() {
     use RunOutcome::Failed;
-    let taken = intake(&upload(), &[run("adds", Failed, 0)], &settings(), TestDirectory::default());
-    let id = *taken.reported_tests.keys().next().expect("a test");
-    let week_ago = taken.upload.received_at.minus(Span::days(7));
+    let runs = [run("adds", Failed, 0)];
+    let (outline, _) = outlined(&upload(), &runs, &settings(), &KnownKeys::new(), 1);
+    let id = runs[0].key.id();
+    let week_ago = upload().received_at.minus(Span::days(7));
     let seen = |known: Option<Option<Timestamp>>| {
-        let look = taken.look(&known.into_iter().map(|last| (id, last)).collect());
+        let look = outline.look(&known.into_iter().map(|last| (id, last)).collect());
         (look.failing[0].rarely, look.failing[0].never_failed, look.ran[&id].known)
     };
     assert_eq!(seen(None), (false, false, false), "it is new");

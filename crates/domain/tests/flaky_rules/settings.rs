@@ -3,8 +3,8 @@
 use signalbox_domain::flaky::TestStatus::{Flaky, Healthy};
 use signalbox_domain::flaky::{
     Admission, AutoQuarantine, BranchClass, BranchPattern, BranchScope, Classification, Fact,
-    Fingerprint, InfrastructureGuard, Monitor, MonitorId, PassOnRetry, Rule, Settings,
-    SettingsPatch, StatusReason, Summary, Template, Trust, UploadCounts, admit, incidents,
+    InfrastructureGuard, Monitor, MonitorId, PassOnRetry, Rule, Settings, SettingsPatch,
+    StatusReason, Summary, Template, Trust, UploadCounts, admit,
 };
 use signalbox_domain::ids::RepoId;
 use signalbox_domain::time::Span;
@@ -108,21 +108,6 @@ fn parameters_of_monitors_have_bounds() {
     let other_kind =
         Monitor { id: settings.monitors[0].id, ..monitor(7, Classification::Flaky, rate(9, 9)) };
     assert!(settings.with_monitor(other_kind, start()).is_err());
-}
-
-#[test]
-fn many_tests_that_fail_alike_can_be_one_incident() {
-    let failures: Vec<Fingerprint> =
-        ["no disk 1", "no disk 2", "no disk 3", "wrong sum", "wrong sum"]
-            .into_iter()
-            .map(Fingerprint::of)
-            .collect();
-    let guard =
-        InfrastructureGuard { same_failure_tests: Some(3), ..InfrastructureGuard::default() };
-    let found = incidents(guard, &failures);
-    assert!(found.iter().eq([&&failures[0]]));
-    assert!(incidents(InfrastructureGuard::default(), &failures).is_empty());
-    assert!(incidents(InfrastructureGuard { enabled: false, ..guard }, &failures).is_empty());
 }
 
 #[test]

@@ -12,6 +12,8 @@ use crate::error::DbError;
 
 /// The most rows in one statement.
 const CHUNK: usize = 1_000;
+/// The level of compression of rows that wait: the fastest.
+const LEVEL: i32 = 1;
 
 /// The target of an insert or update.
 pub(super) struct Target {
@@ -50,15 +52,18 @@ impl Target {
         conn: &mut Conn,
         rows: &[T],
     ) -> Result<(), DbError> {
+        execute(conn, &self.insert_sql(), rows).await
+    }
+
+    fn insert_sql(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
-        let sql = format!(
+        format!(
             "INSERT INTO {} ({}) {} WHERE TRUE {}",
             self.table,
             names.join(", "),
             rows_of_json(self.columns),
             self.conflict
-        );
-        execute(conn, &sql, rows).await
+        )
     }
 
     /// Updates existing rows, which the first `keys` columns identify. `set` is the SET clause,
@@ -70,15 +75,93 @@ impl Target {
         set: &str,
         rows: &[T],
     ) -> Result<(), DbError> {
+        execute(conn, &self.update_sql(keys, set), rows).await
+    }
+
+    fn update_sql(&self, keys: usize, set: &str) -> String {
         let table = self.table;
         let same = |Column { name, .. }: &Column| format!("{table}.{name} = new.{name}");
         let keys: Vec<String> = self.columns.iter().take(keys).map(same).collect();
-        let sql = format!(
+        format!(
             "UPDATE {table} SET {set} FROM ({}) AS new WHERE {}",
             rows_of_json(self.columns),
             keys.join(" AND ")
-        );
-        execute(conn, &sql, rows).await
+        )
+    }
+}
+
+/// Statements that are executed later. Their rows are kept compressed: those of an upload resemble
+/// each other, and there may be very many.
+#[derive(Default)]
+pub(super) struct Script(Vec<Later>);
+
+struct Later {
+    target: &'static Target,
+    /// The number of keys and the SET clause of an update.
+    update: Option<(usize, &'static str)>,
+    /// The rows that must exist for an update.
+    rows: usize,
+    bytes: usize,
+    compressed: Vec<u8>,
+}
+
+impl Script {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn insert<T: Serialize>(
+        &mut self,
+        target: &'static Target,
+        rows: &[T],
+    ) -> Result<(), DbError> {
+        self.add(target, None, rows)
+    }
+
+    /// As [`Target::update`]; every row must still exist.
+    pub(super) fn update<T: Serialize>(
+        &mut self,
+        target: &'static Target,
+        keys: usize,
+        set: &'static str,
+        rows: &[T],
+    ) -> Result<(), DbError> {
+        self.add(target, Some((keys, set)), rows)
+    }
+
+    fn add<T: Serialize>(
+        &mut self,
+        target: &'static Target,
+        update: Option<(usize, &'static str)>,
+        rows: &[T],
+    ) -> Result<(), DbError> {
+        for chunk in rows.chunks(CHUNK) {
+            let json = array(chunk)?;
+            let compressed = zstd::bulk::compress(json.as_bytes(), LEVEL)
+                .map_err(|error| DbError::corrupt("rows", error))?;
+            let (rows, bytes) = (chunk.len(), json.len());
+            self.0.push(Later { target, update, rows, bytes, compressed });
+        }
+        Ok(())
+    }
+
+    /// Executes all statements in order. [`DbError::Conflict`] when a row to update is gone.
+    pub(super) async fn execute(self, conn: &mut Conn) -> Result<(), DbError> {
+        for Later { target, update, rows, bytes, compressed } in self.0 {
+            let corrupt = |error: String| DbError::corrupt("rows", error);
+            let json = zstd::bulk::decompress(&compressed, bytes)
+                .map_err(|error| corrupt(error.to_string()))?;
+            let json = String::from_utf8(json).map_err(|error| corrupt(error.to_string()))?;
+            let sql = match update {
+                Some((keys, set)) => target.update_sql(keys, set),
+                None => target.insert_sql(),
+            };
+            let done = diesel::sql_query(sql).bind::<Text, _>(json).execute(conn).await?;
+            if update.is_some() && done != rows {
+                return Err(DbError::Conflict);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
 use super::super::take_turn_in_log;
-use super::bulk::{Target, bulk_rows};
+use super::bulk::{Script, Target, bulk_rows};
 use super::{Conn, Store};
 use crate::error::DbError;
 use crate::schema::event_log;
@@ -46,6 +46,24 @@ pub(super) async fn write(conn: &mut Conn, org: OrgId, rows: &[EventRow]) -> Res
     }
     take_turn_in_log(conn, org).await?;
     LOG.insert(conn, rows).await
+}
+
+/// Adds events to a script for [`write_later`].
+pub(super) fn add_to(script: &mut Script, rows: &[EventRow]) -> Result<(), DbError> {
+    script.insert(&LOG, rows)
+}
+
+/// Writes events as [`write`] does.
+pub(super) async fn write_later(
+    conn: &mut Conn,
+    org: OrgId,
+    script: Script,
+) -> Result<(), DbError> {
+    if script.is_empty() {
+        return Ok(());
+    }
+    take_turn_in_log(conn, org).await?;
+    script.execute(conn).await
 }
 
 type Row = (i64, Uuid, Option<RepoId>, String, Timestamp, String, Option<String>);

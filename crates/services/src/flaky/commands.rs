@@ -41,7 +41,7 @@ impl FlakyService {
             let (from, to) = (of_test(&record.test), of_test(&transition.test));
             let audit = audit_entry.record(&*self.context.ids, at, &from, &to);
             let judged = vec![Judged { record, transition, input, ticket: None }];
-            let steps = self.steps(&repository, &settings, None, judged, at).await?;
+            let steps = self.steps(&repository, &settings, None, None, judged, at).await?;
             if steps.is_empty() {
                 return Ok(());
             }
@@ -50,7 +50,6 @@ impl FlakyService {
                 repo,
                 expected,
                 settings: None,
-                intake: None,
                 steps: &steps,
                 windows: &BTreeMap::new(),
                 presences: &BTreeMap::new(),

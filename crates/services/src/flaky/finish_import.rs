@@ -45,7 +45,6 @@ impl FlakyService {
                 repo,
                 expected: known.version,
                 settings: None,
-                intake: None,
                 steps: &[],
                 windows: &BTreeMap::new(),
                 presences: &BTreeMap::new(),

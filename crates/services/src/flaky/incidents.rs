@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::audit::{AuditAction, AuditFields};
 use signalbox_domain::flaky::{
-    Admission, CodeSummary, Fact, INCIDENT_CHANGED, Incident, IncidentId, IncidentState, Intake,
-    MonitorId, Reading, Recount, SameCode, Settings, Summary, TestId, UploadId, UploadSource,
+    Admission, CodeSummary, Fact, INCIDENT_CHANGED, Incident, IncidentId, IncidentState, MonitorId,
+    Outline, Reading, Recount, SameCode, Settings, Summary, TestId, UploadId, UploadSource,
     WindowRules, Windows, assess, failures_of,
 };
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{
-    EventRecord, FlakyCommit, IncidentChanges, IncidentStep, RepoRef, Repository, TestRecord,
+    EventRecord, FlakyCommit, IncidentChanges, IncidentStep, RepoRef, Repository,
 };
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
@@ -73,7 +73,7 @@ impl FlakyService {
                 at,
             ));
             let (judged, windows) = self.recounted(repo, &settings, &mut changes, at).await?;
-            let steps = self.steps(&repository, &settings, None, judged, at).await?;
+            let steps = self.steps(&repository, &settings, None, None, judged, at).await?;
             let mut audit_entry = AuditEntryBuilder::of(
                 caller,
                 AuditAction::IncidentDecided,
@@ -90,7 +90,6 @@ impl FlakyService {
                 repo,
                 expected: known.version,
                 settings: None,
-                intake: None,
                 steps: &steps,
                 windows: &windows,
                 presences: &BTreeMap::new(),
@@ -106,25 +105,24 @@ impl FlakyService {
         Err(Error::Busy)
     }
 
-    /// What an upload means for incidents; takes what it excludes from what the upload adds.
+    /// What an upload means for incidents, and the tests whose failures it excludes. `last` has the
+    /// last counted failure of each of its tests that was reported before.
     pub(super) async fn assess(
         &self,
         repository: &Repository,
         settings: &Settings,
-        intake: &mut Intake,
-        records: &BTreeMap<TestId, TestRecord>,
+        outline: &Outline,
+        last: &BTreeMap<TestId, Option<Timestamp>>,
         at: Timestamp,
-    ) -> Result<Option<IncidentChanges>, Error> {
-        if intake.taken_in.admission != Admission::Counts || !settings.guard.enabled {
+    ) -> Result<Option<(IncidentChanges, BTreeSet<TestId>)>, Error> {
+        if outline.taken_in().admission != Admission::Counts || !settings.guard.enabled {
             return Ok(None);
         }
         let repo = RepoRef { org: repository.org, id: repository.id };
-        let since = intake.upload.received_at.minus(Span::days(WATCHED_DAYS));
+        let upload = outline.upload();
+        let since = upload.received_at.minus(Span::days(WATCHED_DAYS));
         let known = self.context.stores.tests.incidents(repo, since, WATCHED).await?;
-        let last = |record: &TestRecord| (record.test.id, record.last_failure_at);
-        let look = intake.look(&records.values().map(last).collect());
-        let assessment = assess(&look, &known.history, &known.incidents);
-        intake.exclude(&assessment.excluded);
+        let assessment = assess(&outline.look(last), &known.history, &known.incidents);
         let mut changes = IncidentChanges::default();
         for (before, incident) in assessment.changed {
             let mut failures = BTreeSet::new();
@@ -132,20 +130,19 @@ impl FlakyService {
                 self.flip(repo, old, &incident, &mut changes).await?;
             }
             if assessment.incident == Some(incident.id) {
-                let upload = intake.upload.id;
-                failures.extend(assessment.excluded.iter().map(|test| (*test, upload)));
+                failures.extend(assessment.excluded.iter().map(|test| (*test, upload.id)));
                 let late = &assessment.late;
                 failures.extend(late.iter().copied());
                 self.recount(repo, &incident, late, false, &mut changes).await?;
             }
             let mut step = self.step(repository, before, &incident, failures, at);
-            if intake.upload.source == UploadSource::Import {
+            if upload.source == UploadSource::Import {
                 step.event = None;
             }
             changes.steps.push(step);
         }
         changes.history = Some(assessment.history);
-        Ok(Some(changes))
+        Ok(Some((changes, assessment.excluded)))
     }
 
     /// Recounts the failures of an incident whose state says something else of them now.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::flaky::{
     Event, Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Recount, Settings, TestCase,
-    TestId, Transition, UploadSource, WindowRules, Windows, absorb, horizon, next_deadline,
+    TestId, Transition, Upload, UploadSource, WindowRules, Windows, absorb, horizon, next_deadline,
 };
 use signalbox_domain::ports::{
     EventRecord, RepoRef, Repository, TestRecord, TestSnapshot, TestStep,
@@ -107,11 +107,12 @@ impl FlakyService {
     }
 
     /// The steps of decisions, with their events. Decisions that change nothing are
-    /// omitted. Decisions about an imported run have no events: they are about the past.
+    /// omitted. Decisions about an imported upload have no events: they are about the past.
     pub(super) async fn steps(
         &self,
         repository: &Repository,
         settings: &Settings,
+        upload: Option<&Upload>,
         intake: Option<&Intake>,
         judged: Vec<Judged>,
         at: Timestamp,
@@ -119,7 +120,7 @@ impl FlakyService {
         let judged: Vec<Judged> =
             judged.into_iter().filter(|it| !it.transition.is_empty()).collect();
         let repo = RepoRef { org: repository.org, id: repository.id };
-        let past = intake.is_some_and(|it| it.upload.source == UploadSource::Import);
+        let past = upload.is_some_and(|it| it.source == UploadSource::Import);
         // Time is measured by the clock, also after a judgement as of the past.
         let looked_at = if past { self.context.clock.now() } else { at };
         let telling = judged.iter().filter(|it| !past && !it.transition.events.is_empty());

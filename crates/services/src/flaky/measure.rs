@@ -57,14 +57,13 @@ impl FlakyService {
                 judged.push(one);
             }
         }
-        let steps = self.steps(&repository, &settings, None, judged, at).await?;
+        let steps = self.steps(&repository, &settings, None, None, judged, at).await?;
         if !steps.is_empty() || !windows.is_empty() {
             let expected = known.version;
             let commit = FlakyCommit {
                 repo,
                 expected,
                 settings: None,
-                intake: None,
                 steps: &steps,
                 windows: &windows,
                 presences: &BTreeMap::new(),

@@ -20,7 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quick_cache::sync::Cache;
 use signalbox_domain::flaky::{Actor, Settings};
 use signalbox_domain::ids::RepoName;
-use signalbox_domain::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository};
+use signalbox_domain::ports::{
+    CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository, TestStep, Version,
+};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, Scope};
 
@@ -33,6 +35,8 @@ pub use run_failures::RunFailure;
 
 /// How often a step is decided again before it fails.
 const ATTEMPTS: u32 = 32;
+/// Runs of an upload that are counted together: memory for their tests is needed only meanwhile.
+const RUNS_OF_A_PART: usize = 5_000;
 /// The most repositories whose turns are kept.
 const TURNS: usize = 4_096;
 /// The most repositories whose quarantined tests are remembered.
@@ -44,13 +48,27 @@ pub struct FlakyService {
     turns: Mutex<BTreeMap<RepoRef, Arc<async_lock::Mutex<()>>>>,
     /// The quarantined tests of repositories, and when they were last found to be up to date.
     quarantined: Cache<RepoRef, (Timestamp, Arc<QuarantinedTests>)>,
+    /// Runs of an upload that are counted together.
+    part: usize,
 }
 
 impl FlakyService {
     /// A service on these adapters.
     pub fn new(context: impl Into<FlakyContext>) -> Self {
-        let turns = Mutex::new(BTreeMap::new());
-        Self { context: context.into(), turns, quarantined: Cache::new(REMEMBERED) }
+        Self {
+            context: context.into(),
+            turns: Mutex::new(BTreeMap::new()),
+            quarantined: Cache::new(REMEMBERED),
+            part: RUNS_OF_A_PART,
+        }
+    }
+
+    /// Counts uploads in parts of about that many runs, 5,000 by default. Smaller parts need less
+    /// memory and more reads; the outcome is the same.
+    #[must_use]
+    pub const fn in_parts_of(mut self, runs: usize) -> Self {
+        self.part = runs;
+        self
     }
 
     /// The caller as the one who did something to a test.
@@ -79,13 +97,26 @@ impl FlakyService {
 
     /// Commits a step. `None`: a concurrent commit came first, and it must be decided again.
     async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Option<()>, Error> {
-        match self.context.stores.tests.commit(commit).await {
+        let mut has_steps = HasSteps::default();
+        has_steps.note(commit.steps);
+        let done = self.context.stores.tests.commit(commit).await;
+        self.committed(commit, has_steps, done)
+    }
+
+    /// What follows from a commit; `None` when another one came first.
+    fn committed(
+        &self,
+        commit: &FlakyCommit<'_>,
+        has_steps: HasSteps,
+        done: Result<Version, CommitError>,
+    ) -> Result<Option<()>, Error> {
+        match done {
             Ok(_) => {
-                if commit.settings.is_some() || !commit.steps.is_empty() {
+                if commit.settings.is_some() || has_steps.any {
                     self.quarantined.remove(&commit.repo);
                 }
                 let mut of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
-                if commit.steps.iter().any(|step| !step.events.is_empty())
+                if has_steps.with_events
                     || of_incidents.any(|step| step.event.is_some())
                     || commit.progress.is_some_and(|step| step.event.is_some())
                 {
@@ -105,6 +136,20 @@ impl FlakyService {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         }
         turns.entry(repo).or_default().clone()
+    }
+}
+
+/// Whether a commit has steps of tests, and events of them.
+#[derive(Clone, Copy, Default)]
+struct HasSteps {
+    any: bool,
+    with_events: bool,
+}
+
+impl HasSteps {
+    fn note(&mut self, steps: &[TestStep]) {
+        self.any |= !steps.is_empty();
+        self.with_events |= steps.iter().any(|step| !step.events.is_empty());
     }
 }
 

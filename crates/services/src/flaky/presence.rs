@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
-    Fact, Inheritance, Intake, Presence, Retirement, Settings, StableRun, Summary, TestCase,
-    TestId, TestKey, WindowRules, Windows, horizon, renames,
+    Fact, Inheritance, Intake, Outline, Presence, Retirement, Settings, StableRun, Summary,
+    TestCase, TestId, TestKey, UploadRuns, WindowRules, Windows, horizon, renames,
 };
 use signalbox_domain::ports::{RepoRef, TestRecord};
 use signalbox_domain::time::Timestamp;
@@ -27,57 +27,85 @@ pub(super) struct Names {
     /// Tests that retire.
     leaving: Vec<(TestRecord, Retirement)>,
     /// Steps of reported tests: they return, or take over what another test has.
-    pub(super) judged: Vec<Judged>,
+    judged: BTreeMap<TestId, Vec<Judged>>,
+    /// Their records after these steps.
+    records: BTreeMap<TestId, TestRecord>,
     /// The windows of tests that take over the runs of another test, before those of the upload.
-    pub(super) windows: BTreeMap<TestId, Windows>,
+    windows: BTreeMap<TestId, Windows>,
+}
+
+/// What must be known of all reported tests to see which names are new or back.
+#[derive(Default)]
+pub(super) struct Reported {
+    /// Since when stable branches have contained those that have not retired.
+    since: BTreeSet<Timestamp>,
+    retired: BTreeMap<TestId, TestRecord>,
+}
+
+impl Reported {
+    pub(super) fn note(&mut self, records: &BTreeMap<TestId, TestRecord>) {
+        for (id, record) in records {
+            if record.test.retired.is_some() {
+                self.retired.insert(*id, record.clone());
+            } else {
+                self.since.extend(record.stable_since);
+            }
+        }
+    }
 }
 
 impl FlakyService {
     /// What a run shows about names, before its results are judged: which tests are missing, renamed or
-    /// back. Records of reported tests have the state after that.
+    /// back.
     pub(super) async fn names(
         &self,
         repo: RepoRef,
         settings: &Settings,
         run: &StableRun,
-        (intake, records): (&Intake, &mut BTreeMap<TestId, TestRecord>),
+        (outline, reported): (&Outline, Reported),
+        runs: &UploadRuns,
         at: Timestamp,
     ) -> Result<Names, Error> {
         let tests = &self.context.stores.tests;
         let mut names = Names::default();
         let mut missing: BTreeMap<TestId, Presence> = BTreeMap::new();
         for (id, mut presence) in tests.presences(repo, &run.places()).await? {
-            if intake.reported_tests.contains_key(&id) {
+            if outline.reports(id) {
                 names.known.insert(id, presence);
             } else if presence.missed(run) {
                 names.presences.insert(id, Some(presence.clone()));
                 missing.insert(id, presence);
             }
         }
-        let stable_since =
-            |record: &TestRecord| record.stable_since.filter(|_| record.test.retired.is_none());
-        let since: BTreeSet<Timestamp> = records.values().filter_map(stable_since).collect();
-        let has_retired = records.values().any(|record| record.test.retired.is_some());
+        let Reported { since, retired } = reported;
+        let could_be_new =
+            |presence: &Presence| since.iter().any(|since| presence.could_be(*since, run));
         let may_leave = |presence: &Presence| {
-            has_retired
-                || presence.retirement(run, at).is_some()
-                || since.iter().any(|since| presence.could_be(*since, run))
+            !retired.is_empty() || presence.retirement(run, at).is_some() || could_be_new(presence)
         };
         let ids = missing.iter().filter(|(_, presence)| may_leave(presence)).map(|(id, _)| *id);
         let ids: Vec<TestId> = ids.collect();
         let gone = by_id(tests.tests(repo, &ids).await?);
-        let mut pairs = self.renamed_back(repo, records, &missing, at).await?;
+        let mut pairs = self.renamed_back(repo, &retired, &missing, at).await?;
         let is_free = |id: &TestId| !pairs.iter().any(|(old, _, _)| old == id);
         let vanished: Vec<(&TestRecord, &Presence)> = gone
             .iter()
             .filter(|(id, record)| is_free(id) && record.is_remarkable())
             .filter_map(|(id, record)| Some((record, missing.get(id)?)))
             .collect();
-        let is_new = |record: &&TestRecord| {
+        let stable_since =
+            |record: &TestRecord| record.stable_since.filter(|_| record.test.retired.is_none());
+        let is_new = |record: &TestRecord| {
             stable_since(record)
                 .is_some_and(|since| vanished.iter().any(|(_, it)| it.could_be(since, run)))
         };
-        let appeared: Vec<&TestRecord> = records.values().filter(is_new).collect();
+        let mut appeared: Vec<TestRecord> = Vec::new();
+        if vanished.iter().any(|(_, presence)| could_be_new(presence)) {
+            for part in runs.parts(self.part) {
+                let records = tests.tests(repo, &part.ids()).await?;
+                appeared.extend(records.into_iter().filter(|record| is_new(record)));
+            }
+        }
         let old_keys: Vec<&TestKey> = vanished.iter().map(|(it, _)| &it.test.key).collect();
         let new_keys: Vec<&TestKey> = appeared.iter().map(|it| &it.test.key).collect();
         let could_be = |old: usize, new: usize| {
@@ -93,9 +121,12 @@ impl FlakyService {
             let retirement = presence.renamed(run, new.test.id, at);
             pairs.extend(retirement.map(|it| (old.test.id, new.test.id, it)));
         }
+        let mut records = retired;
+        records.extend(appeared.into_iter().map(|record| (record.test.id, record)));
         for (old, new, retirement) in pairs {
             let Some((old, new)) = gone.get(&old).zip(records.get_mut(&new)) else { continue };
-            names.judged.push(self.inherit(repo, settings, (old, new), at).await?);
+            let judged = self.inherit(repo, settings, (old, new), at).await?;
+            names.judged.entry(new.test.id).or_default().push(judged);
             names.windows.insert(new.test.id, new.windows.clone());
             names.leaving.push((old.clone(), retirement));
         }
@@ -110,8 +141,10 @@ impl FlakyService {
             let fact = Fact::Returned { code_at: run.code_at() };
             let one = Judged::of(record.clone(), settings, fact, at);
             record.test.clone_from(&one.transition.test);
-            names.judged.push(one);
+            names.judged.entry(record.test.id).or_default().push(one);
         }
+        records.retain(|id, _| names.judged.contains_key(id));
+        names.records = records;
         Ok(names)
     }
 
@@ -172,25 +205,50 @@ impl FlakyService {
 }
 
 impl Names {
-    /// Notes the reported tests whose absence would show. `remarkable` were so before their results
-    /// were judged.
+    /// The steps of the tests of a part. Their records have the state after them.
+    pub(super) fn part(
+        &mut self,
+        intake: &Intake,
+        records: &mut BTreeMap<TestId, TestRecord>,
+    ) -> Vec<Judged> {
+        let mut judged = Vec::new();
+        for id in intake.reported_tests.keys() {
+            records.extend(self.records.remove_entry(id));
+            judged.extend(self.judged.remove(id).into_iter().flatten());
+        }
+        judged
+    }
+
+    /// Adds the windows of the tests of a part that take over those of another test and count no run.
+    pub(super) fn windows_of(&mut self, intake: &Intake, windows: &mut BTreeMap<TestId, Windows>) {
+        for id in intake.reported_tests.keys() {
+            if let Some(inherited) = self.windows.remove(id) {
+                windows.entry(*id).or_insert(inherited);
+            }
+        }
+    }
+
+    /// The presences of the tests of a part whose absence would show. `remarkable` were so before
+    /// their results were judged.
     pub(super) fn seen(
         &mut self,
         run: &StableRun,
         intake: &Intake,
         remarkable: &BTreeSet<TestId>,
         judged: &[Judged],
-    ) {
+    ) -> BTreeMap<TestId, Option<Presence>> {
         let after = last_states(judged);
+        let mut presences = BTreeMap::new();
         for (id, reported) in &intake.reported_tests {
             let before = self.known.remove(id);
             let is_kept =
                 remarkable.contains(id) || after.get(id).is_some_and(|test| test.is_remarkable());
             if is_kept || before.is_some() {
                 let seen = Presence::seen(before, &reported.key, run).filter(|_| is_kept);
-                self.presences.insert(*id, seen);
+                presences.insert(*id, seen);
             }
         }
+        presences
     }
 
     /// The steps of tests that retire, on top of the judged ones, and the presences after that.

@@ -106,7 +106,7 @@ impl FlakyService {
             let judged = watched.into_iter();
             let judged = judged.map(|it| Judged::of(it, &settings, Fact::SettingsChanged, at));
             let judged = judged.collect();
-            let steps = self.steps(&repository, &settings, None, judged, at).await?;
+            let steps = self.steps(&repository, &settings, None, None, judged, at).await?;
             let changed = SettingsStep { settings, by: Self::actor(caller), at };
             let object = format!("test settings of {name}");
             let audit_entry =
@@ -117,7 +117,6 @@ impl FlakyService {
                 repo,
                 expected: known.version,
                 settings: Some(&changed),
-                intake: None,
                 steps: &steps,
                 windows: &BTreeMap::new(),
                 presences: &BTreeMap::new(),

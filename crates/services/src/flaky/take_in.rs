@@ -1,25 +1,25 @@
 //! Results come in: kept, counted and judged in one commit.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::ResultsSink;
 use signalbox_domain::flaky::{
-    Addition, IngestOutcome, Intake, ReportedRun, Settings, StableRun, Summary, TestCase,
-    TestDirectory, TestId, Upload, WindowRules, Windows, horizon, intake,
+    Addition, IngestOutcome, Intake, KnownKeys, Outline, Recount, ReportedRun, Settings, Summary,
+    TestCase, TestId, Upload, UploadRuns, WindowRules, Windows, horizon, intake,
 };
 use signalbox_domain::ports::{
-    FlakyCommit, IncidentChanges, ProgressStep, RepoRef, StoreError, TestRecord,
+    FlakyCommit, FlakyRepo, IncidentChanges, IntakePart, NewIntake, ProgressStep, RepoRef,
+    Repository, StoreError, TestRecord,
 };
 use signalbox_domain::time::Timestamp;
 
 use super::super::Error;
 use super::incidents::{apply, by_test, without_excluded};
 use super::judge::{Judged, is_watched};
-use super::presence::Names;
-use super::{ATTEMPTS, FlakyService, settings_of};
+use super::presence::{Names, Reported};
+use super::{ATTEMPTS, FlakyService, HasSteps, settings_of};
 
 #[async_trait]
 impl ResultsSink for FlakyService {
@@ -34,76 +34,148 @@ impl ResultsSink for FlakyService {
             let words = format!("repository {} is not registered", repo.id);
             return Err(StoreError::Failed(words.into()).into());
         };
-        let ids: BTreeSet<TestId> = runs.iter().map(|run| run.key.id()).collect();
-        let ids: Vec<TestId> = ids.into_iter().collect();
+        let runs = UploadRuns::new(runs);
         let turn = self.turn(repo);
         let _turn = turn.lock().await;
         for _ in 0..ATTEMPTS {
             // The version first: what is read after it may be newer, and then the commit conflicts.
             let known = stores.tests.repo(repo).await?;
-            let at = known.progress.as_of(upload, self.context.clock.now());
             if let Some(before) = stores.tests.ingest_outcome(repo, upload.id).await? {
                 return Ok(IngestOutcome { repeated: true, ..before });
             }
-            let settings = settings_of(repo, &known);
-            let mut records: BTreeMap<TestId, TestRecord> =
-                by_id(stores.tests.tests(repo, &ids).await?);
-            let mut directory = TestDirectory::default();
-            for record in records.values() {
-                // Stored tests have different ids, so they cannot collide.
-                directory.learn(&record.test.key, &[]).ok();
-            }
-            let mut intake = intake(upload, &runs, &settings, directory);
-            let changes = self.assess(&repository, &settings, &mut intake, &records, at).await?;
-            let mut changes = changes.unwrap_or_default();
-            let intake = Arc::new(intake);
-            let run = StableRun::of(&intake);
-            let mut names = match &run {
-                Some(run) => self.names(repo, &settings, run, (&*intake, &mut records), at).await?,
-                None => Names::default(),
-            };
-            let remarkable = records.values().filter(|record| record.is_remarkable());
-            let remarkable: BTreeSet<TestId> = remarkable.map(|record| record.test.id).collect();
-            let here = self.judge(repo, &settings, &intake, records, &mut changes, at).await?;
-            let (here, mut windows) = here;
-            for (id, inherited) in std::mem::take(&mut names.windows) {
-                windows.entry(id).or_insert(inherited);
-            }
-            let mut judged = std::mem::take(&mut names.judged);
-            judged.extend(here);
-            if let Some(run) = &run {
-                names.seen(run, &intake, &remarkable, &judged);
-            }
-            let (left, presences) = names.retired(&settings, &judged, at);
-            judged.extend(left);
-            let steps = self.steps(&repository, &settings, Some(&intake), judged, at).await?;
-            let progress = known.progress.with(upload, intake.taken_in.runs, at);
-            let progress = ProgressStep { progress, event: None };
-            let commit = FlakyCommit {
-                repo,
-                expected: known.version,
-                settings: None,
-                intake: Some(&intake),
-                steps: &steps,
-                windows: &windows,
-                presences: &presences,
-                incidents: Some(&changes),
-                progress: Some(&progress),
-                at,
-                audit: None,
-            };
-            if self.commit(&commit).await?.is_some() {
-                return Ok(intake.taken_in);
+            if let Some(taken_in) = self.attempt(&repository, &known, upload, &runs).await? {
+                return Ok(taken_in);
             }
         }
         Err(Error::Busy)
     }
 }
 
+/// What is known of the tests of an upload before it.
+#[derive(Default)]
+struct Before {
+    /// The last counted failure of each.
+    last_failures: BTreeMap<TestId, Option<Timestamp>>,
+    /// Of an upload of one part, the records.
+    records: Option<BTreeMap<TestId, TestRecord>>,
+    reported: Reported,
+}
+
 impl FlakyService {
-    /// Counts the runs of an upload in the windows of its tests, and judges the tests about which it
+    /// Judges and commits an upload; `None` when another commit came first.
+    async fn attempt(
+        &self,
+        repository: &Repository,
+        known: &FlakyRepo,
+        upload: &Upload,
+        runs: &UploadRuns,
+    ) -> Result<Option<IngestOutcome>, Error> {
+        let repo = RepoRef { org: repository.org, id: repository.id };
+        let at = known.progress.as_of(upload, self.context.clock.now());
+        let settings = settings_of(repo, known);
+        let (outline, mut before) = self.outlined(repo, upload, runs, &settings).await?;
+        let taken_in = outline.taken_in();
+        let last = &before.last_failures;
+        let assessed = self.assess(repository, &settings, &outline, last, at).await?;
+        let (mut changes, excluded) = assessed.unwrap_or_default();
+        let run = outline.stable_run();
+        let mut names = match &run {
+            Some(run) => {
+                let reported = (&outline, std::mem::take(&mut before.reported));
+                self.names(repo, &settings, run, reported, runs, at).await?
+            }
+            None => Names::default(),
+        };
+        let (expected, stores) = (known.version, &self.context.stores);
+        let new = NewIntake { repo, expected, upload, taken_in, at };
+        let mut draft = stores.tests.draft(&new).await?;
+        let mut recounts = by_test(std::mem::take(&mut changes.recounts));
+        let mut has_steps = HasSteps::default();
+        for part in runs.parts(self.part) {
+            let mut records = match before.records.take() {
+                Some(records) => records,
+                None => by_id(stores.tests.tests(repo, &part.ids()).await?),
+            };
+            let intake = intake(&outline, part, &excluded, &keys(&records));
+            let mut judged = names.part(&intake, &mut records);
+            let remarkable = records.values().filter(|record| record.is_remarkable());
+            let remarkable: BTreeSet<TestId> = remarkable.map(|record| record.test.id).collect();
+            let here = self.judge(repo, &settings, &intake, records, &mut recounts, at).await?;
+            let Counted { judged: here, mut windows, recounts: done } = here;
+            changes.recounts.extend(done);
+            names.windows_of(&intake, &mut windows);
+            judged.extend(here);
+            let presences = match &run {
+                Some(run) => names.seen(run, &intake, &remarkable, &judged),
+                None => BTreeMap::new(),
+            };
+            let steps =
+                self.steps(repository, &settings, Some(upload), Some(&intake), judged, at).await?;
+            has_steps.note(&steps);
+            let part = IntakePart {
+                intake: &intake,
+                steps: &steps,
+                windows: &windows,
+                presences: &presences,
+            };
+            draft.add(&part).await?;
+        }
+        let mut others = IncidentChanges::default();
+        others.recounts.extend(recounts.into_values().flatten());
+        let (mut judged, windows) = self.recounted(repo, &settings, &mut others, at).await?;
+        changes.recounts.append(&mut others.recounts);
+        let (left, presences) = names.retired(&settings, &judged, at);
+        judged.extend(left);
+        let steps = self.steps(repository, &settings, Some(upload), None, judged, at).await?;
+        let progress = known.progress.with(upload, taken_in.runs, at);
+        let progress = ProgressStep { progress, event: None };
+        let commit = FlakyCommit {
+            repo,
+            expected,
+            settings: None,
+            steps: &steps,
+            windows: &windows,
+            presences: &presences,
+            incidents: Some(&changes),
+            progress: Some(&progress),
+            at,
+            audit: None,
+        };
+        has_steps.note(&steps);
+        let done = draft.commit(&commit).await;
+        Ok(self.committed(&commit, has_steps, done)?.map(|()| taken_in))
+    }
+
+    /// What concerns all tests of an upload together, and what is known of them.
+    async fn outlined(
+        &self,
+        repo: RepoRef,
+        upload: &Upload,
+        runs: &UploadRuns,
+        settings: &Settings,
+    ) -> Result<(Outline, Before), Error> {
+        let mut outline = Outline::new(upload, settings);
+        let mut before = Before::default();
+        let mut parts = runs.parts(self.part).peekable();
+        let mut first = true;
+        while let Some(part) = parts.next() {
+            let records = by_id(self.context.stores.tests.tests(repo, &part.ids()).await?);
+            outline.add(part, &keys(&records));
+            let last = records.iter().map(|(id, record)| (*id, record.last_failure_at));
+            before.last_failures.extend(last);
+            before.reported.note(&records);
+            if first && parts.peek().is_none() {
+                before.records = Some(records);
+            }
+            first = false;
+        }
+        Ok((outline, before))
+    }
+
+    /// Counts a part of an upload in the windows of its tests, and judges the tests about which it
     /// can say anything new. A test that passed, has not failed for as long as any monitor looks
-    /// back, and is not watched, stays healthy.
+    /// back, and is not watched, stays healthy. The recounts of these tests are taken out of
+    /// `recounts`.
     ///
     /// Besides the tests themselves, only the summaries of the judged tests on the tested code are
     /// read, and none of their history.
@@ -113,19 +185,18 @@ impl FlakyService {
         settings: &Settings,
         intake: &Intake,
         mut records: BTreeMap<TestId, TestRecord>,
-        changes: &mut IncidentChanges,
+        recounts: &mut BTreeMap<TestId, Vec<Recount>>,
         at: Timestamp,
-    ) -> Result<(Vec<Judged>, BTreeMap<TestId, Windows>), Error> {
+    ) -> Result<Counted, Error> {
         let horizon = horizon(at);
-        let (mut others, mut here) = (IncidentChanges::default(), Vec::new());
-        for recount in std::mem::take(&mut changes.recounts) {
-            let counted = intake.additions.get(&recount.test);
-            let is_here = counted.is_some_and(|it| !it.summary.buckets.is_empty());
-            if is_here { here.push(recount) } else { others.recounts.push(recount) }
+        let counted = intake.additions.iter().filter(|(_, it)| !it.summary.buckets.is_empty());
+        let counted: Vec<(TestId, &Addition)> = counted.map(|(id, it)| (*id, it)).collect();
+        let mut here = BTreeMap::new();
+        for (id, _) in &counted {
+            here.extend(recounts.remove_entry(id));
         }
-        let (mut judged, mut windows) = self.recounted(repo, settings, &mut others, at).await?;
-        let on_codes = self.codes_of(repo, &here).await?;
-        let mut here = by_test(here);
+        let all: Vec<Recount> = here.values().flatten().cloned().collect();
+        let on_codes = self.codes_of(repo, &all).await?;
         let worth = |id: &TestId| {
             if here.contains_key(id) {
                 return true;
@@ -138,8 +209,6 @@ impl FlakyService {
                         || is_watched(&record.test)
                 })
         };
-        let counted = intake.additions.iter().filter(|(_, it)| !it.summary.buckets.is_empty());
-        let counted: Vec<(TestId, &Addition)> = counted.map(|(id, it)| (*id, it)).collect();
         let ids: Vec<TestId> = counted.iter().map(|(id, _)| *id).filter(worth).collect();
         let tests = &self.context.stores.tests;
         let mut codes = tests.codes(repo, &ids, &intake.upload.code()).await?;
@@ -147,7 +216,7 @@ impl FlakyService {
         let known = ids.iter().filter_map(|id| records.get(id));
         let mut rebuilt = self.rebuilt(repo, &rules, known, at).await?;
         let ids: BTreeSet<TestId> = ids.into_iter().collect();
-        judged.reserve(ids.len());
+        let (mut judged, mut windows) = (Vec::with_capacity(ids.len()), BTreeMap::new());
         for (id, addition) in counted {
             let Some(reported) = intake.reported_tests.get(&id) else { continue };
             let mut record = records
@@ -170,10 +239,21 @@ impl FlakyService {
             }
             windows.insert(id, after);
         }
-        changes.recounts = others.recounts;
-        changes.recounts.extend(here.into_values().flatten());
-        Ok((judged, windows))
+        Ok(Counted { judged, windows, recounts: here.into_values().flatten().collect() })
     }
+}
+
+/// What follows from a part of an upload.
+struct Counted {
+    judged: Vec<Judged>,
+    windows: BTreeMap<TestId, Windows>,
+    /// The recounts of its tests, with what they change.
+    recounts: Vec<Recount>,
+}
+
+/// The keys of tests.
+fn keys(records: &BTreeMap<TestId, TestRecord>) -> KnownKeys<'_> {
+    records.iter().map(|(id, record)| (*id, &record.test.key)).collect()
 }
 
 /// A test that was never reported before.

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::{
-    CodeSummary, Incident, IncidentId, IngestOutcome, MonitorStatus, Presence, RunOutcome,
-    RunRecord, SameCode, Summary, TestId, UploadId,
+    CodeSummary, Incident, IncidentId, IngestOutcome, Intake, MonitorStatus, Presence, RunOutcome,
+    RunRecord, SameCode, Summary, TestId, UploadId, Windows,
 };
 use signalbox_domain::ports::{
-    CiRun, CommitError, EventRecord, FlakyCommit, FlakyRepo, FlakyStore, KnownIncidents, RepoRef,
-    StoreError, TestRecord, Version,
+    CiRun, CommitError, EventRecord, FlakyCommit, FlakyDraft, FlakyRepo, FlakyStore, IntakePart,
+    KnownIncidents, NewIntake, RepoRef, StoreError, TestRecord, TestStep, Version,
 };
 use signalbox_domain::time::Timestamp;
 
@@ -181,60 +181,17 @@ impl FlakyStore for MemoryDatabase {
         Ok(self.tables().flaky.uploads.get(&(repo, id)).map(|(_, taken_in)| *taken_in))
     }
 
+    async fn draft(&self, new: &NewIntake<'_>) -> Result<Box<dyn FlakyDraft>, StoreError> {
+        Ok(Box::new(MemoryDraft {
+            database: self.clone(),
+            upload: (new.upload.id, new.upload.received_at, new.taken_in),
+            at: new.at,
+            parts: Vec::new(),
+        }))
+    }
+
     async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Version, CommitError> {
-        let mut tables = self.tables();
-        let repo = commit.repo;
-        if !tables.repos.contains_key(&(repo.org, repo.id)) {
-            return Err(CommitError::Store(refused(format!("no repository {}", repo.id))));
-        }
-        let flaky = &mut tables.flaky;
-        let row = flaky.repos.entry(repo).or_default();
-        if row.version != commit.expected.0 {
-            return Err(CommitError::Conflict);
-        }
-        row.version += 1;
-        if commit.settings.is_some() || !commit.steps.is_empty() {
-            row.revision += 1;
-        }
-        if let Some(step) = commit.settings {
-            row.settings = Some(step.settings.clone());
-            row.log.push(step.clone());
-        }
-        if let Some(step) = commit.progress {
-            row.progress = step.progress;
-        }
-        let version = Version(row.version);
-        if let Some(changes) = commit.incidents {
-            flaky.change_incidents(repo, changes);
-        }
-        if let Some(intake) = commit.intake {
-            flaky.take_in(repo, intake, commit.at);
-        }
-        for step in commit.steps {
-            flaky.step(repo, step);
-        }
-        for (id, windows) in commit.windows {
-            if let Some(row) = flaky.tests.get_mut(&(repo, *id)) {
-                row.record.windows = windows.clone();
-            }
-        }
-        for (id, presence) in commit.presences {
-            match presence {
-                Some(presence) => flaky.presences.insert((repo, *id), presence.clone()),
-                None => flaky.presences.remove(&(repo, *id)),
-            };
-        }
-        let of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
-        let of_incidents: Vec<EventRecord> =
-            of_incidents.filter_map(|step| step.event.clone()).collect();
-        tables.log(repo.org, repo.id, &of_incidents);
-        let of_import: Option<EventRecord> = commit.progress.and_then(|step| step.event.clone());
-        tables.log(repo.org, repo.id, of_import.as_slice());
-        for step in commit.steps {
-            tables.log(repo.org, repo.id, &step.events);
-        }
-        tables.audit(commit.audit);
-        Ok(version)
+        self.commit_all(commit, None)
     }
 
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<(RepoRef, TestId)>, StoreError> {
@@ -316,5 +273,93 @@ impl FlakyStore for MemoryDatabase {
         flaky.summaries.retain(|place, _| kept.contains(place));
         flaky.presences.retain(|place, _| kept.contains(place));
         Ok(gone)
+    }
+}
+
+/// A part of an upload's results.
+struct Part {
+    intake: Intake,
+    steps: Vec<TestStep>,
+    windows: BTreeMap<TestId, Windows>,
+    presences: BTreeMap<TestId, Option<Presence>>,
+}
+
+struct MemoryDraft {
+    database: MemoryDatabase,
+    upload: (UploadId, Timestamp, IngestOutcome),
+    at: Timestamp,
+    parts: Vec<Part>,
+}
+
+#[async_trait]
+impl FlakyDraft for MemoryDraft {
+    async fn add(&mut self, part: &IntakePart<'_>) -> Result<(), StoreError> {
+        self.parts.push(Part {
+            intake: part.intake.clone(),
+            steps: part.steps.to_vec(),
+            windows: part.windows.clone(),
+            presences: part.presences.clone(),
+        });
+        Ok(())
+    }
+
+    async fn commit(self: Box<Self>, commit: &FlakyCommit<'_>) -> Result<Version, CommitError> {
+        self.database.clone().commit_all(commit, Some(*self))
+    }
+}
+
+impl MemoryDatabase {
+    fn commit_all(
+        &self,
+        commit: &FlakyCommit<'_>,
+        draft: Option<MemoryDraft>,
+    ) -> Result<Version, CommitError> {
+        let mut tables = self.tables();
+        let repo = commit.repo;
+        if !tables.repos.contains_key(&(repo.org, repo.id)) {
+            return Err(CommitError::Store(refused(format!("no repository {}", repo.id))));
+        }
+        let flaky = &mut tables.flaky;
+        let row = flaky.repos.entry(repo).or_default();
+        if row.version != commit.expected.0 {
+            return Err(CommitError::Conflict);
+        }
+        row.version += 1;
+        let parts = draft.as_ref().map_or(&[][..], |draft| &draft.parts);
+        let has_steps = !commit.steps.is_empty() || parts.iter().any(|it| !it.steps.is_empty());
+        if commit.settings.is_some() || has_steps {
+            row.revision += 1;
+        }
+        if let Some(step) = commit.settings {
+            row.settings = Some(step.settings.clone());
+            row.log.push(step.clone());
+        }
+        if let Some(step) = commit.progress {
+            row.progress = step.progress;
+        }
+        let version = Version(row.version);
+        if let Some(changes) = commit.incidents {
+            flaky.change_incidents(repo, changes);
+        }
+        if let Some(draft) = &draft {
+            let (id, received_at, taken_in) = draft.upload;
+            flaky.uploads.insert((repo, id), (received_at, taken_in));
+            for part in parts {
+                flaky.take_in(repo, &part.intake, draft.at);
+                flaky.change_tests(repo, &part.steps, &part.windows, &part.presences);
+            }
+        }
+        flaky.change_tests(repo, commit.steps, commit.windows, commit.presences);
+        let of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
+        let of_incidents: Vec<EventRecord> =
+            of_incidents.filter_map(|step| step.event.clone()).collect();
+        tables.log(repo.org, repo.id, &of_incidents);
+        let of_import: Option<EventRecord> = commit.progress.and_then(|step| step.event.clone());
+        tables.log(repo.org, repo.id, of_import.as_slice());
+        for step in parts.iter().flat_map(|part| &part.steps).chain(commit.steps) {
+            tables.log(repo.org, repo.id, &step.events);
+        }
+        tables.audit(commit.audit);
+        Ok(version)
     }
 }

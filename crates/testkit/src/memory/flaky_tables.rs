@@ -55,11 +55,10 @@ pub(super) struct FlakyTables {
 }
 
 impl FlakyTables {
-    /// Writes an upload's results.
+    /// Writes a part of an upload's results.
     pub(super) fn take_in(&mut self, repo: RepoRef, intake: &Intake, at: Timestamp) {
         let received = intake.upload.received_at;
         let seen_at = intake.upload.seen_at();
-        self.uploads.insert((repo, intake.upload.id), (received, intake.taken_in));
         for (id, reported) in &intake.reported_tests {
             let row = self.tests.entry((repo, *id)).or_insert_with(|| TestRow {
                 record: TestRecord {
@@ -164,8 +163,32 @@ impl FlakyTables {
         }
     }
 
+    /// Writes steps of tests, and what is known of tests after them.
+    pub(super) fn change_tests(
+        &mut self,
+        repo: RepoRef,
+        steps: &[TestStep],
+        windows: &BTreeMap<TestId, Windows>,
+        presences: &BTreeMap<TestId, Option<Presence>>,
+    ) {
+        for step in steps {
+            self.step(repo, step);
+        }
+        for (id, windows) in windows {
+            if let Some(row) = self.tests.get_mut(&(repo, *id)) {
+                row.record.windows = windows.clone();
+            }
+        }
+        for (id, presence) in presences {
+            match presence {
+                Some(presence) => self.presences.insert((repo, *id), presence.clone()),
+                None => self.presences.remove(&(repo, *id)),
+            };
+        }
+    }
+
     /// Writes a step of a test.
-    pub(super) fn step(&mut self, repo: RepoRef, step: &TestStep) {
+    fn step(&mut self, repo: RepoRef, step: &TestStep) {
         let place = (repo, step.test.id);
         let Some(row) = self.tests.get_mut(&place) else { return };
         row.record.test = step.test.clone();

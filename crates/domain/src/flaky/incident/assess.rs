@@ -1,6 +1,7 @@
 //! Looks at an upload before it is counted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::ids::{OrgId, RepoId};
 use crate::time::{Span, Timestamp};
@@ -34,7 +35,7 @@ pub struct Failing {
     /// Whether it was known before and has never failed, as far as it counts.
     pub never_failed: bool,
     /// What its failures may have in common with others.
-    pub keys: Vec<FailureKey>,
+    pub keys: Vec<Arc<FailureKey>>,
 }
 
 /// How a test ended in an upload.

@@ -4,14 +4,13 @@
 //! and committed on it, so that no two uploads are judged without knowing each other.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::audit::AuditRecord;
 use crate::flaky::{
     Actor, CodeSummary, FailureHistory, Incident, IncidentId, IngestOutcome, Intake, JournalRecord,
-    Presence, Progress, Recount, RunRecord, SameCode, Settings, Summary, TestCase, TestId,
+    Presence, Progress, Recount, RunRecord, SameCode, Settings, Summary, TestCase, TestId, Upload,
     UploadId, Windows,
 };
 use crate::ids::{OrgId, RepoId};
@@ -152,13 +151,10 @@ pub struct FlakyCommit<'a> {
     pub expected: Version,
     /// New settings.
     pub settings: Option<&'a SettingsStep>,
-    /// An upload's results.
-    pub intake: Option<&'a Arc<Intake>>,
-    /// The tests that changed. They exist, or are seen in the intake. Several steps of one test are in
-    /// order; the state of the last one stays.
+    /// The tests that changed. They exist, or are in the [`FlakyDraft`], whose steps go before these.
+    /// Several steps of one test are in order; the state of the last one stays.
     pub steps: &'a [TestStep],
-    /// The windows of tests after the step. They exist, or are seen in the intake; those of others
-    /// stay as they are.
+    /// The windows of tests after the step. They exist; those of others stay as they are.
     pub windows: &'a BTreeMap<TestId, Windows>,
     /// What stable branches show of tests; `None` forgets it. Those of other tests stay as they are.
     pub presences: &'a BTreeMap<TestId, Option<Presence>>,
@@ -170,6 +166,47 @@ pub struct FlakyCommit<'a> {
     pub at: Timestamp,
     /// The record for the audit log, when the step is an administrative change.
     pub audit: Option<&'a AuditRecord>,
+}
+
+/// An upload whose results are committed.
+#[derive(Clone, Copy, Debug)]
+pub struct NewIntake<'a> {
+    /// The repository.
+    pub repo: RepoRef,
+    /// The version that the results were judged on.
+    pub expected: Version,
+    /// The upload.
+    pub upload: &'a Upload,
+    /// Its outcome.
+    pub taken_in: IngestOutcome,
+    /// As [`FlakyCommit::at`].
+    pub at: Timestamp,
+}
+
+/// The results of some tests of an upload, and what follows for these tests.
+#[derive(Clone, Copy, Debug)]
+pub struct IntakePart<'a> {
+    /// The results.
+    pub intake: &'a Intake,
+    /// As [`FlakyCommit::steps`].
+    pub steps: &'a [TestStep],
+    /// As [`FlakyCommit::windows`].
+    pub windows: &'a BTreeMap<TestId, Windows>,
+    /// As [`FlakyCommit::presences`].
+    pub presences: &'a BTreeMap<TestId, Option<Presence>>,
+}
+
+/// A step with the results of an upload. They come in parts, so that even the largest upload needs
+/// little memory, and are kept in a compact form until the commit, which writes everything or
+/// nothing. Dropped before, it has written nothing.
+#[async_trait]
+pub trait FlakyDraft: Send {
+    /// Adds the results of tests that no earlier part has.
+    async fn add(&mut self, part: &IntakePart<'_>) -> Result<(), StoreError>;
+
+    /// Writes all parts and a step, as [`FlakyStore::commit`] does. The step is of the same repository
+    /// and version.
+    async fn commit(self: Box<Self>, commit: &FlakyCommit<'_>) -> Result<Version, CommitError>;
 }
 
 /// The data of a CI run, from `create-ci-run`.
@@ -265,6 +302,9 @@ pub trait FlakyStore: Send + Sync {
         repo: RepoRef,
         id: UploadId,
     ) -> Result<Option<IngestOutcome>, StoreError>;
+
+    /// Begins a step with the results of an upload.
+    async fn draft(&self, new: &NewIntake<'_>) -> Result<Box<dyn FlakyDraft>, StoreError>;
 
     /// Writes a step whole or not at all, if the version is still the expected one, which then
     /// grows by one. Afterwards every list, summary and count shows it.

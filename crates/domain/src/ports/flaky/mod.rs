@@ -13,8 +13,9 @@ pub use blob_store::{Blob, BlobError, BlobStore};
 pub use blob_writer::BlobWriter;
 pub use flaky_reads::{FlakyReads, MAX_CLUSTERS, Seek, TestList, TestNumbers};
 pub use flaky_store::{
-    CiRun, FlakyCommit, FlakyRepo, FlakyStore, IncidentChanges, IncidentStep, KnownIncidents,
-    ProgressStep, RepoRef, SettingsStep, TestRecord, TestStep,
+    CiRun, FlakyCommit, FlakyDraft, FlakyRepo, FlakyStore, IncidentChanges, IncidentStep,
+    IntakePart, KnownIncidents, NewIntake, ProgressStep, RepoRef, SettingsStep, TestRecord,
+    TestStep,
 };
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use upload_store::{LeasedUpload, UploadStore};

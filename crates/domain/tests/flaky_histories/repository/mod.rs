@@ -8,10 +8,11 @@ use sha2::{Digest as _, Sha256};
 use signalbox_domain::flaky::{
     Action, Actor, AutoQuarantine, Base, BranchPattern, BranchScope, Classification, CodeSummary,
     Command, Fact, FailureCount, FailureHistory, FailureRate, FailureStreak, Incident, IncidentId,
-    Intake, Monitor, MonitorId, MuteLength, Origin, PassOnRetry, QuarantineOverride,
-    ReportedFailure, ReportedRun, Rule, RunOutcome, RunRecord, Settings, Summary, TestCase,
-    TestDirectory, TestId, Transition, Trust, Upload, UploadId, UploadSource, WindowRules, Windows,
-    absorb, assess, check_invariants, decide, failures_of, horizon, intake, next_deadline,
+    Intake, KnownKeys, Monitor, MonitorId, MuteLength, Origin, Outline, PassOnRetry,
+    QuarantineOverride, ReportedFailure, ReportedRun, Rule, RunOutcome, RunRecord, Settings,
+    Summary, TestCase, TestId, TestKey, Transition, Trust, Upload, UploadId, UploadRuns,
+    UploadSource, WindowRules, Windows, absorb, assess, check_invariants, decide, failures_of,
+    horizon, intake, next_deadline,
 };
 use signalbox_domain::ids::{OrgId, PrNumber, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};

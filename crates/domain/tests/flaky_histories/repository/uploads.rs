@@ -135,42 +135,50 @@ impl Repository {
     }
 
     fn take_in(&mut self, upload: &Upload, runs: &[ReportedRun]) {
-        let mut directory = TestDirectory::default();
-        for record in self.records.values() {
-            directory.learn(&record.test.key, &[]).ok();
+        let runs = UploadRuns::new(runs.to_vec());
+        let size = usize::try_from(self.numbers.below(50)).unwrap_or(0);
+        let keys: BTreeMap<TestId, TestKey> =
+            self.records.iter().map(|(id, record)| (*id, record.test.key.clone())).collect();
+        let known: KnownKeys<'_> = keys.iter().map(|(id, key)| (*id, key)).collect();
+        let mut outline = Outline::new(upload, &self.settings);
+        for part in runs.parts(size) {
+            outline.add(part, &known);
         }
-        let mut intake = intake(upload, runs, &self.settings, directory);
-        self.look_at(&mut intake);
-        self.note(&(&intake.taken_in, &intake.reported_tests, &intake.runs, &intake.additions));
-        self.runs.extend(intake.runs.iter().cloned());
-        let counted = intake.additions.iter().filter(|(_, it)| !it.summary.buckets.is_empty());
-        for (id, addition) in counted {
-            self.count(*id, &intake, &addition.summary);
+        let excluded = self.look_at(&outline);
+        self.note(&outline.taken_in());
+        let mut most = None;
+        for part in runs.parts(size) {
+            let intake = intake(&outline, part, &excluded, &known);
+            self.note(&(&intake.reported_tests, &intake.runs, &intake.additions));
+            self.runs.extend(intake.runs.iter().cloned());
+            let counted = intake.additions.iter().filter(|(_, it)| !it.summary.buckets.is_empty());
+            for (id, addition) in counted {
+                self.count(*id, &intake, &addition.summary);
+            }
+            let failures = intake.additions.values().flat_map(|it| &it.failures);
+            most = most.max(failures.map(|it| it.occurrence_count).max());
         }
-        let failures = intake.additions.values().flat_map(|it| &it.failures);
-        let most = failures.map(|it| it.occurrence_count).max();
         self.note(&most);
-        self.said.push(intake.taken_in.admission.as_str().to_owned());
+        self.said.push(outline.taken_in().admission.as_str().to_owned());
     }
 
-    /// What the upload means for incidents.
-    fn look_at(&mut self, intake: &mut Intake) {
+    /// What the upload means for incidents: the tests whose failures do not count.
+    fn look_at(&mut self, outline: &Outline) -> BTreeSet<TestId> {
         let counts = Admission::Counts;
-        if intake.taken_in.admission != counts || !self.settings.guard.enabled {
-            return;
+        if outline.taken_in().admission != counts || !self.settings.guard.enabled {
+            return BTreeSet::new();
         }
         let known = self.records.iter().map(|(id, record)| (*id, record.last_failure_at)).collect();
-        let look = intake.look(&known);
+        let look = outline.look(&known);
         let week_ago = self.now.minus(Span::days(7));
         let open: Vec<Incident> =
             self.incidents.iter().filter(|it| it.last_at >= week_ago).cloned().collect();
         let assessment = assess(&look, &self.history, &open);
         self.note(&assessment);
-        intake.exclude(&assessment.excluded);
         self.history = assessment.history;
         for (_, incident) in assessment.changed {
             if assessment.incident == Some(incident.id) {
-                let upload = intake.upload.id;
+                let upload = outline.upload().id;
                 let mine = self.excluded.entry(incident.id).or_default();
                 mine.extend(assessment.excluded.iter().map(|test| (*test, upload)));
                 mine.extend(assessment.late.iter().copied());
@@ -185,6 +193,7 @@ impl Repository {
                 self.incidents.insert(0, incident);
             }
         }
+        assessment.excluded
     }
 
     fn count(&mut self, id: TestId, intake: &Intake, added: &Summary) {

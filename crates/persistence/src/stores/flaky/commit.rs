@@ -1,26 +1,17 @@
 //! Writing a step of a repository.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{
-    Addition, Intake, Progress, ReportedTest, RunOutcome, RunRecord, Summary, TestId, Windows,
-};
+use signalbox_domain::flaky::{Progress, TestId};
 use signalbox_domain::ids::{OrgId, RepoId};
-use signalbox_domain::ports::RepoRef;
 
-use super::super::super::prepare_day;
+use super::super::bulk::Script;
 use super::super::{Conn, bulk, event_log};
-use super::intake_rows::{
-    ALIASES, BUCKETS, CODES, CodeRow, FAILURES, HOURS, IntakeRows, PACKED, PULL_REQUESTS, RUNS,
-    SEEN, SEEN_SET, SeenRow, TESTS, TestRow, WINDOWS, WINDOWS_SET, WindowsRow, code_text,
-};
+use super::intake_rows::{WINDOWS, WINDOWS_SET};
 use super::rows::{CommitRows, JOURNAL, PRESENCES, STATE_SET, STATES, SettingsRow};
-use super::{packed, summaries};
-use crate::documents::{column, encode};
+use crate::documents::column;
 use crate::error::DbError;
-use crate::schema::{flaky_repos, flaky_settings_log, result_uploads, test_cases, test_presences};
+use crate::schema::{flaky_repos, flaky_settings_log, test_presences};
 use crate::sql_types::{Sql, each};
 
 /// Writes a commit inside a transaction; [`DbError::Conflict`] when the version is another one.
@@ -56,31 +47,38 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     if let Some(progress) = &rows.progress {
         advance(conn, repo, progress).await?;
     }
-    if let Some((intake, intake_rows)) = &rows.intake {
-        take_in(conn, repo, org, (intake, intake_rows), &rows.windows).await?;
+    let told = match rows.intake {
+        Some(intake) => intake.write(conn, repo, org).await?,
+        None => Script::default(),
+    };
+    WINDOWS.update(conn, 2, WINDOWS_SET, &rows.windows).await?;
+    STATES.update(conn, 3, STATE_SET, &rows.tests.states).await?;
+    JOURNAL.insert(conn, &rows.tests.journal).await?;
+    PRESENCES.insert(conn, &rows.tests.presences).await?;
+    forget_presences(conn, repo, &rows.tests.forgotten_presences).await?;
+    if let Some(row) = &rows.audit {
+        row.insert(conn).await?;
     }
-    let seen = rows.intake.as_ref().map(|(intake, _)| &intake.reported_tests);
-    let unseen = rows.windows.iter();
-    let unseen = unseen.filter(|(id, _)| seen.is_none_or(|seen| !seen.contains_key(id)));
-    let unseen = unseen
-        .map(|(id, windows)| Ok(WindowsRow { repo_id: repo, id: *id, windows: encode(windows)? }));
-    let unseen: Vec<WindowsRow> = unseen.collect::<Result<_, DbError>>()?;
-    WINDOWS.update(conn, 2, WINDOWS_SET, &unseen).await?;
-    STATES.update(conn, 3, STATE_SET, &rows.states).await?;
-    JOURNAL.insert(conn, &rows.journal).await?;
-    PRESENCES.insert(conn, &rows.presences).await?;
-    for piece in bulk::pieces(&rows.forgotten_presences) {
+    // Last: on PostgreSQL others of the organization wait from here to the commit.
+    event_log::write(conn, org, &rows.events).await?;
+    event_log::write_later(conn, org, told).await?;
+    event_log::write(conn, org, &rows.tests.events).await?;
+    Ok(next)
+}
+
+/// Forgets what stable branches show of tests.
+pub(super) async fn forget_presences(
+    conn: &mut Conn,
+    repo: RepoId,
+    tests: &[TestId],
+) -> Result<(), DbError> {
+    for piece in bulk::pieces(tests) {
         let forgotten = test_presences::table
             .filter(test_presences::repo_id.eq(Sql(repo)))
             .filter(test_presences::test_id.eq_any(each(piece)));
         diesel::delete(forgotten).execute(conn).await?;
     }
-    if let Some(row) = &rows.audit {
-        row.insert(conn).await?;
-    }
-    // Last: on PostgreSQL others of the organization wait from here to the commit.
-    event_log::write(conn, rows.repo.org, &rows.events).await?;
-    Ok(next)
+    Ok(())
 }
 
 /// Writes how far a repository was judged.
@@ -119,95 +117,4 @@ async fn set(
     );
     diesel::insert_into(flaky_settings_log::table).values(logged).execute(conn).await?;
     Ok(())
-}
-
-async fn take_in(
-    conn: &mut Conn,
-    repo: RepoId,
-    org: OrgId,
-    (intake, rows): (&Intake, &IntakeRows),
-    windows: &BTreeMap<TestId, Windows>,
-) -> Result<(), DbError> {
-    let upload = (
-        result_uploads::repo_id.eq(Sql(repo)),
-        result_uploads::id.eq(Sql(intake.upload.id)),
-        result_uploads::org_id.eq(Sql(org)),
-        result_uploads::number.eq(rows.number),
-        result_uploads::received_at.eq(Sql(rows.received_at)),
-        result_uploads::code.eq(code_text(&rows.code)),
-        result_uploads::upload.eq(encode(&intake.upload)?),
-        result_uploads::taken_in.eq(encode(&intake.taken_in)?),
-    );
-    diesel::insert_into(result_uploads::table).values(upload).execute(conn).await?;
-    let reported_tests: Vec<&ReportedTest> = intake.reported_tests.values().collect();
-    for piece in bulk::pieces(&reported_tests) {
-        see(conn, repo, rows.tests(piece, windows)?).await?;
-        ALIASES.insert(conn, &rows.aliases(piece)).await?;
-    }
-    prepare_day(conn, rows.day).await?;
-    // The runs of a test must be in one piece: rows of one statement must differ.
-    let mut runs: Vec<&RunRecord> = intake.runs.iter().collect();
-    runs.sort_by_key(|run| run.test);
-    let tests: Vec<&[&RunRecord]> = runs.chunk_by(|one, other| one.test == other.test).collect();
-    for piece in bulk::pieces(&tests) {
-        PACKED.insert(conn, &rows.packed(&piece.concat())).await?;
-    }
-    let failed: Vec<&RunRecord> =
-        runs.into_iter().filter(|run| run.outcome == RunOutcome::Failed).collect();
-    for piece in bulk::pieces(&failed) {
-        RUNS.insert(conn, &rows.failed(piece)?).await?;
-    }
-    let repo = RepoRef { org, id: repo };
-    let known = summaries::tests_on(conn, repo, &rows.code).await?;
-    let additions: Vec<(&TestId, &Addition)> = intake.additions.iter().collect();
-    for piece in bulk::pieces(&additions) {
-        let counted = rows.counted(piece, &known);
-        HOURS.insert(conn, &counted.hours).await?;
-        BUCKETS.insert(conn, &counted.buckets).await?;
-        CODES.insert(conn, &counted.codes).await?;
-        FAILURES.insert(conn, &counted.failures).await?;
-        PULL_REQUESTS.insert(conn, &counted.pull_requests).await?;
-    }
-    // A test that fails on a code for the first time gets its passes there, too: packed runs go
-    // earlier than a code on which something was run later.
-    let mut earlier = packed::uploads_of(conn, repo, &rows.code).await?;
-    earlier.remove(&rows.number);
-    let failed = additions.iter().filter(|(id, it)| !known.contains(id) && it.has_failed());
-    let failed: Vec<TestId> = failed.map(|(id, _)| **id).collect();
-    for piece in bulk::pieces(&failed) {
-        let passes = packed::passes_in(conn, repo, piece, &earlier).await?;
-        let codes = passes.into_iter().flat_map(|(test, runs)| {
-            let codes = Summary::of(&runs).codes;
-            codes.into_iter().map(move |code| (test, code))
-        });
-        let codes: Vec<CodeRow> = codes.map(|(test, code)| rows.code_row(test, &code)).collect();
-        CODES.insert(conn, &codes).await?;
-    }
-    Ok(())
-}
-
-/// Writes some tests of an upload: new ones whole, of known ones when they were seen.
-async fn see(conn: &mut Conn, repo: RepoId, tests: Vec<TestRow>) -> Result<(), DbError> {
-    let ids: Vec<TestId> = tests.iter().map(|row| row.id).collect();
-    let known: Vec<TestId> = test_cases::table
-        .filter(test_cases::repo_id.eq(Sql(repo)))
-        .filter(test_cases::id.eq_any(each(&ids)))
-        .select(test_cases::id)
-        .load(conn)
-        .await?;
-    let known: BTreeSet<TestId> = known.into_iter().collect();
-    let (seen, new): (Vec<TestRow>, Vec<TestRow>) =
-        tests.into_iter().partition(|row| known.contains(&row.id));
-    TESTS.insert(conn, &new).await?;
-    let again = |row: TestRow| SeenRow {
-        repo_id: row.repo_id,
-        id: row.id,
-        owners: row.owners,
-        stable_since: row.stable_since,
-        last_seen_at: row.last_seen_at,
-        last_failure_at: row.last_failure_at,
-        windows: row.windows,
-    };
-    let seen: Vec<SeenRow> = seen.into_iter().map(again).collect();
-    SEEN.update(conn, 2, SEEN_SET, &seen).await
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
-    Addition, CodeSummary, Intake, ReportedTest, RunOutcome, RunRecord, SameCode, TestCase, TestId,
+    Addition, CodeSummary, ReportedTest, RunOutcome, RunRecord, SameCode, TestCase, TestId, Upload,
     Windows,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
@@ -156,8 +156,7 @@ pub(super) fn code_text(code: &SameCode) -> String {
 }
 
 impl IntakeRows {
-    pub(super) fn of(repo: RepoRef, intake: &Intake, number: i64, at: Timestamp) -> Self {
-        let upload = &intake.upload;
+    pub(super) fn of(repo: RepoRef, upload: &Upload, number: i64, at: Timestamp) -> Self {
         let received_at = upload.received_at;
         let day = received_at.floor(Span::hours(24));
         let (stable_at, seen_at) = (upload.stable_at(), upload.seen_at());

@@ -1,6 +1,7 @@
 //! Flaky tests: settings, tests, results and what is counted of them.
 
 mod commit;
+mod draft;
 mod incidents;
 mod intake_rows;
 mod lists;

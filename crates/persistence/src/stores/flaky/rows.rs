@@ -1,10 +1,9 @@
 //! Rows of a repository's steps.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use signalbox_domain::flaky::{
-    Intake, MonitorStatus, Progress, QuarantineOverride, TestCase, TestId, TestStatus, Windows,
+    MonitorStatus, Presence, Progress, QuarantineOverride, TestCase, TestId, TestStatus,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestStep};
@@ -13,8 +12,9 @@ use signalbox_domain::time::Timestamp;
 use super::super::audit_log::AuditRow;
 use super::super::bulk::{Target, bulk_rows};
 use super::super::event_log::EventRow;
+use super::draft::DraftRows;
 use super::incidents::IncidentRows;
-use super::intake_rows::IntakeRows;
+use super::intake_rows::WindowsRow;
 use crate::documents::{Json, SettingsChange, TestDocument, column, encode};
 use crate::error::DbError;
 
@@ -83,39 +83,23 @@ pub(super) struct SettingsRow {
     pub(super) change: Json,
 }
 
-/// Everything that a commit writes.
-pub(super) struct CommitRows {
-    pub(super) repo: RepoRef,
-    pub(super) expected: i64,
-    pub(super) marks: i64,
-    pub(super) settings: Option<SettingsRow>,
-    pub(super) intake: Option<(Arc<Intake>, IntakeRows)>,
-    pub(super) windows: BTreeMap<TestId, Windows>,
-    pub(super) presences: Vec<PresenceRow>,
-    pub(super) forgotten_presences: Vec<TestId>,
-    pub(super) incidents: IncidentRows,
-    pub(super) progress: Option<Progress>,
+/// Rows of steps of tests, and of what is known of tests after them.
+pub(super) struct TestRows {
     pub(super) states: Vec<StateRow>,
     pub(super) journal: Vec<JournalRow>,
     pub(super) events: Vec<EventRow>,
-    pub(super) audit: Option<AuditRow>,
+    pub(super) presences: Vec<PresenceRow>,
+    pub(super) forgotten_presences: Vec<TestId>,
 }
 
-impl CommitRows {
-    pub(super) fn of(commit: &FlakyCommit<'_>) -> Result<Self, DbError> {
-        let repo = commit.repo;
-        let settings = commit.settings.map(|step| {
-            Ok::<_, DbError>(SettingsRow {
-                at: step.at,
-                document: encode(&step.settings)?,
-                change: encode(&SettingsChange {
-                    settings: step.settings.clone(),
-                    by: step.by.clone(),
-                })?,
-            })
-        });
-        let presences = commit.presences.iter().filter_map(|(id, it)| Some((*id, it.as_ref()?)));
-        let presences = presences.map(|(test_id, presence)| {
+impl TestRows {
+    pub(super) fn of(
+        repo: RepoRef,
+        steps: &[TestStep],
+        presences: &BTreeMap<TestId, Option<Presence>>,
+    ) -> Result<Self, DbError> {
+        let kept = presences.iter().filter_map(|(id, it)| Some((*id, it.as_ref()?)));
+        let kept = kept.map(|(test_id, presence)| {
             Ok::<_, DbError>(PresenceRow {
                 repo_id: repo.id,
                 test_id,
@@ -124,34 +108,16 @@ impl CommitRows {
                 document: encode(presence)?,
             })
         });
-        let forgotten = commit.presences.iter().filter(|(_, it)| it.is_none());
-        let incidents = commit.incidents.map(|changes| IncidentRows::of(repo, changes));
+        let forgotten = presences.iter().filter(|(_, it)| it.is_none());
         let mut rows = Self {
-            repo,
-            expected: commit.expected.0,
-            marks: i64::from(commit.settings.is_some() || !commit.steps.is_empty()),
-            settings: settings.transpose()?,
-            intake: commit.intake.map(|it| {
-                let number = commit.expected.0.saturating_add(1);
-                (it.clone(), IntakeRows::of(repo, it, number, commit.at))
-            }),
-            windows: commit.windows.clone(),
-            presences: presences.collect::<Result<_, _>>()?,
-            forgotten_presences: forgotten.map(|(id, _)| *id).collect(),
-            incidents: incidents.transpose()?.unwrap_or_default(),
-            progress: commit.progress.map(|step| step.progress),
-            states: Vec::with_capacity(commit.steps.len()),
-            journal: Vec::with_capacity(commit.steps.len()),
+            states: Vec::new(),
+            journal: Vec::with_capacity(steps.len()),
             events: Vec::new(),
-            audit: commit.audit.map(AuditRow::of).transpose()?,
+            presences: kept.collect::<Result<_, _>>()?,
+            forgotten_presences: forgotten.map(|(id, _)| *id).collect(),
         };
-        let of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
-        let of_incidents = of_incidents.filter_map(|step| step.event.as_ref());
-        let of_import = commit.progress.and_then(|step| step.event.as_ref());
-        let of_repo = of_incidents.chain(of_import);
-        rows.events.extend(of_repo.map(|told| EventRow::of(repo.org, repo.id, told)));
         let mut states = BTreeMap::new();
-        for step in commit.steps {
+        for step in steps {
             // Of several steps of one test the last one stays.
             let mut state = StateRow::of(repo, step)?;
             let before: Option<StateRow> = states.remove(&step.test.id);
@@ -170,5 +136,60 @@ impl CommitRows {
         }
         rows.states = states.into_values().collect();
         Ok(rows)
+    }
+}
+
+/// Everything that a commit writes.
+pub(super) struct CommitRows {
+    pub(super) repo: RepoRef,
+    pub(super) expected: i64,
+    pub(super) marks: i64,
+    pub(super) settings: Option<SettingsRow>,
+    pub(super) incidents: IncidentRows,
+    pub(super) progress: Option<Progress>,
+    /// The results of an upload.
+    pub(super) intake: Option<DraftRows>,
+    pub(super) windows: Vec<WindowsRow>,
+    pub(super) tests: TestRows,
+    /// Events that are of no test.
+    pub(super) events: Vec<EventRow>,
+    pub(super) audit: Option<AuditRow>,
+}
+
+impl CommitRows {
+    pub(super) fn of(commit: &FlakyCommit<'_>, intake: Option<DraftRows>) -> Result<Self, DbError> {
+        let repo = commit.repo;
+        let settings = commit.settings.map(|step| {
+            Ok::<_, DbError>(SettingsRow {
+                at: step.at,
+                document: encode(&step.settings)?,
+                change: encode(&SettingsChange {
+                    settings: step.settings.clone(),
+                    by: step.by.clone(),
+                })?,
+            })
+        });
+        let windows = commit.windows.iter().map(|(id, windows)| {
+            Ok::<_, DbError>(WindowsRow { repo_id: repo.id, id: *id, windows: encode(windows)? })
+        });
+        let incidents = commit.incidents.map(|changes| IncidentRows::of(repo, changes));
+        let has_steps = !commit.steps.is_empty() || intake.as_ref().is_some_and(|it| it.has_steps);
+        let of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
+        let of_incidents = of_incidents.filter_map(|step| step.event.as_ref());
+        let of_import = commit.progress.and_then(|step| step.event.as_ref());
+        let of_repo = of_incidents.chain(of_import);
+        Ok(Self {
+            repo,
+            expected: commit.expected.0,
+            marks: i64::from(commit.settings.is_some() || has_steps),
+            settings: settings.transpose()?,
+            incidents: incidents.transpose()?.unwrap_or_default(),
+            progress: commit.progress.map(|step| step.progress),
+            intake,
+            windows: windows.collect::<Result<_, _>>()?,
+            tests: TestRows::of(repo, commit.steps, commit.presences)?,
+            events: of_repo.map(|told| EventRow::of(repo.org, repo.id, told)).collect(),
+            audit: commit.audit.map(AuditRow::of).transpose()?,
+        })
     }
 }

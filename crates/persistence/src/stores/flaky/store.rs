@@ -12,13 +12,14 @@ use signalbox_domain::flaky::{
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{
-    CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, KnownIncidents, RepoRef, StoreError,
-    TestRecord, Version,
+    CiRun, CommitError, FlakyCommit, FlakyDraft, FlakyRepo, FlakyStore, KnownIncidents, NewIntake,
+    RepoRef, StoreError, TestRecord, Version,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::super::super::prepare_day;
 use super::super::{Store, bulk};
+use super::draft::Draft;
 use super::records::{self, RECORD, RecordRow, record};
 use super::rows::CommitRows;
 use super::{commit, incidents, prune, summaries};
@@ -231,8 +232,12 @@ impl FlakyStore for Store {
         Ok(row.map(|Kept(taken_in)| taken_in))
     }
 
+    async fn draft(&self, new: &NewIntake<'_>) -> Result<Box<dyn FlakyDraft>, StoreError> {
+        Ok(Box::new(Draft::new(self, new).await?))
+    }
+
     async fn commit(&self, step: &FlakyCommit<'_>) -> Result<Version, CommitError> {
-        let rows = CommitRows::of(step)?;
+        let rows = CommitRows::of(step, None)?;
         let job = self.write(Box::new(move |conn| commit::write(conn, rows).boxed()));
         Ok(Version(job.await?))
     }
