@@ -162,7 +162,6 @@ async fn lookup(
             .route("/", web::post().to(async |body: Bytes| HttpResponse::Ok().body(body)));
     })?;
     let mut client = Client::to(server.address).await?;
-    let mut bare = Client::to(echo.address).await?;
     let path = "/v1/metrics/getQuarantineConfig";
     let (product_p99, quarantined) = {
         let request = load::post(path, &product.token, &body);
@@ -171,6 +170,8 @@ async fn lookup(
         let quarantined = answer["testIds"].as_array().map_or(0, Vec::len);
         (p99(&mut client, &request, times).await?, quarantined)
     };
+    // A server does not wait long for the first request of a connection.
+    let mut bare = Client::to(echo.address).await?;
     let floor_p99 = p99(&mut bare, &load::post("/", "", &body), times).await?;
     let turns = crate::measure::Turns { floor: vec![floor_p99], product: vec![product_p99] };
     let data = format!("{data}, {} asked, {quarantined} quarantined; p99", count(asked));

@@ -55,7 +55,12 @@ impl TestKey {
     #[must_use]
     pub fn cleaned(mut self) -> Self {
         for part in [&mut self.parent, &mut self.name, &mut self.classname, &mut self.file] {
-            *part = cut(part.trim(), MAX_NAME_BYTES).into();
+            let clean = cut(part.trim(), MAX_NAME_BYTES);
+            if clean.len() == part.len() {
+                part.shrink_to_fit();
+            } else {
+                *part = clean.into();
+            }
         }
         self
     }

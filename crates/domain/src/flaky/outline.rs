@@ -124,6 +124,7 @@ impl Outline {
 
     /// Adds the next part of the upload.
     pub fn add(&mut self, part: RunsPart<'_>, known: &KnownKeys<'_>) {
+        self.tests.reserve_exact(part.tests().count());
         for (id, runs) in part.tests() {
             let runs = of_one_test(known.get(&id).copied(), runs);
             let Some(first) = runs.first() else { continue };

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::{
-    Command, Entry, EntryState, Mode, Queue, Settings, SettingsPatch, TestRun, next_deadline,
+    Command, Entry, EntryState, Mode, Queue, RequestedState, Settings, SettingsPatch, TestRun,
+    next_deadline,
 };
 use super::*;
 use crate::ids::{PrNumber, RunId};
@@ -21,7 +22,13 @@ enum Op {
     Push(u32),
     Retouch(u32, BTreeSet<u32>),
     MergeByHand(u32),
+    Set(SettingsPatch),
+    State(RequestedState),
+    PushTarget,
+    HostLost,
+    HostBack,
     Run(usize),
+    Refuse(usize),
     Tell(usize),
     Wait,
 }
@@ -38,6 +45,14 @@ fn op() -> impl Strategy<Value = Op> {
         1 => pr().prop_map(Op::Push),
         1 => (pr(), targets()).prop_map(|(pr, targets)| Op::Retouch(pr, targets)),
         1 => pr().prop_map(Op::MergeByHand),
+        2 => patch().prop_map(Op::Set),
+        1 => prop_oneof![
+            3 => Just(RequestedState::Running),
+            1 => Just(RequestedState::Paused),
+            1 => Just(RequestedState::Draining)
+        ].prop_map(Op::State),
+        1 => prop_oneof![Just(Op::PushTarget), Just(Op::HostLost), Just(Op::HostBack)],
+        1 => (0..3_usize).prop_map(Op::Refuse),
         16 => (0..3_usize).prop_map(Op::Run),
         16 => (0..3_usize).prop_map(Op::Tell),
         1 => Just(Op::Wait),
@@ -64,6 +79,24 @@ fn rules() -> impl Strategy<Value = Rules> {
     })
 }
 
+/// One setting that changes what is tested together. The mode changes only where nothing waits.
+fn patch() -> impl Strategy<Value = SettingsPatch> {
+    let none = SettingsPatch::default;
+    prop_oneof![
+        (1..8_u32).prop_map(move |it| SettingsPatch { concurrency: Some(it), ..none() }),
+        (0..3_u32).prop_map(move |it| SettingsPatch { bisection_concurrency: Some(it), ..none() }),
+        (0..4_u32).prop_map(move |it| SettingsPatch { pending_failure_depth: Some(it), ..none() }),
+        any::<bool>()
+            .prop_map(move |it| SettingsPatch { can_optimistically_merge: Some(it), ..none() }),
+        any::<bool>().prop_map(move |it| SettingsPatch { batch: Some(it), ..none() }),
+        (1..6_u32).prop_map(move |it| SettingsPatch { batching_min_size: Some(it), ..none() }),
+        (0..4_u32)
+            .prop_map(move |it| SettingsPatch { testing_timeout_minutes: Some(it), ..none() }),
+        prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
+            .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
+    ]
+}
+
 fn settings() -> impl Strategy<Value = Settings> {
     let mode = prop_oneof![1 => Just(Mode::Single), 2 => Just(Mode::Parallel)];
     let patch = (any::<bool>(), 2..5_u32, any::<bool>(), 0..4_u32);
@@ -83,6 +116,10 @@ fn settings() -> impl Strategy<Value = Settings> {
 
 fn apply(world: &mut World, op: &Op) {
     let by = world.caller();
+    let update = |world: &mut World, patch: SettingsPatch, state| {
+        let (by, settings) = (world.caller(), Box::new(patch));
+        world.ask(Command::Update { settings, state, reason: None, by }).ok();
+    };
     match op {
         Op::Submit(pr, priority) => drop(world.submit(*pr, *priority)),
         Op::Cancel(pr) => drop(world.ask(Command::Cancel { pr: PrNumber(*pr), by })),
@@ -94,6 +131,15 @@ fn apply(world: &mut World, op: &Op) {
             }
         }
         Op::MergeByHand(pr) => world.merge_by_hand(*pr),
+        Op::Set(patch) => update(world, patch.clone(), None),
+        Op::State(state) => update(world, SettingsPatch::default(), Some(*state)),
+        Op::PushTarget => world.push_target(),
+        Op::HostLost => world.take_in(&World::host_lost()),
+        Op::HostBack => world.take_in(&super::super::Fact::HostReachable),
+        Op::Refuse(at) if *at < world.outbox.len() => {
+            let next = world.outbox.remove(*at);
+            world.refuse(&next.effect);
+        }
         Op::Run(at) if *at < world.outbox.len() => {
             let next = world.outbox.remove(*at);
             world.run(&next.effect);
@@ -102,7 +148,7 @@ fn apply(world: &mut World, op: &Op) {
             let fact = world.facts.remove(*at);
             world.take_in(&fact);
         }
-        Op::Run(_) | Op::Tell(_) => {}
+        Op::Run(_) | Op::Refuse(_) | Op::Tell(_) => {}
         Op::Wait => {
             world.wait(Span::minutes(2));
             world.take_in(&super::super::Fact::TimePassed);

@@ -137,8 +137,10 @@ impl Script {
     ) -> Result<(), DbError> {
         for chunk in rows.chunks(CHUNK) {
             let json = array(chunk)?;
-            let compressed = zstd::bulk::compress(json.as_bytes(), LEVEL)
+            let mut compressed = zstd::bulk::compress(json.as_bytes(), LEVEL)
                 .map_err(|error| DbError::corrupt("rows", error))?;
+            // It has room for rows that cannot be compressed.
+            compressed.shrink_to_fit();
             let (rows, bytes) = (chunk.len(), json.len());
             self.0.push(Later { target, update, rows, bytes, compressed });
         }

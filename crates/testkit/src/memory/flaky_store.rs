@@ -304,7 +304,7 @@ impl FlakyDraft for MemoryDraft {
     }
 
     async fn commit(self: Box<Self>, commit: &FlakyCommit<'_>) -> Result<Version, CommitError> {
-        self.database.clone().commit_all(commit, Some(*self))
+        self.database.commit_all(commit, Some(&self))
     }
 }
 
@@ -312,7 +312,7 @@ impl MemoryDatabase {
     fn commit_all(
         &self,
         commit: &FlakyCommit<'_>,
-        draft: Option<MemoryDraft>,
+        draft: Option<&MemoryDraft>,
     ) -> Result<Version, CommitError> {
         let mut tables = self.tables();
         let repo = commit.repo;
@@ -325,7 +325,7 @@ impl MemoryDatabase {
             return Err(CommitError::Conflict);
         }
         row.version += 1;
-        let parts = draft.as_ref().map_or(&[][..], |draft| &draft.parts);
+        let parts = draft.map_or(&[][..], |draft| &draft.parts);
         let has_steps = !commit.steps.is_empty() || parts.iter().any(|it| !it.steps.is_empty());
         if commit.settings.is_some() || has_steps {
             row.revision += 1;
@@ -341,7 +341,7 @@ impl MemoryDatabase {
         if let Some(changes) = commit.incidents {
             flaky.change_incidents(repo, changes);
         }
-        if let Some(draft) = &draft {
+        if let Some(draft) = draft {
             let (id, received_at, taken_in) = draft.upload;
             flaky.uploads.insert((repo, id), (received_at, taken_in));
             for part in parts {

@@ -1,6 +1,6 @@
 //! From what an upload's files say to runs of tests.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::flaky::{
     Base, BranchClass, BranchRules, Origin, ReportedRun, RunOutcome, TestKey, Upload,
@@ -12,12 +12,14 @@ use super::ci::{self, CiRun};
 use super::record::{Received, UploadRecord};
 use super::time::{AHEAD_MINUTES, is_set};
 use super::warning::{self, UploadWarning};
-use super::{BundleMeta, FoundReport, clean_branch};
+use super::{BundleMeta, FoundReport, FoundRun, clean_branch};
 
 /// Hours that a test may start before its commit was made: clocks differ.
 const BEFORE_COMMIT_HOURS: u32 = 24;
 /// The most bytes of a name that is only shown.
 const MAX_SHOWN: usize = 1_000;
+/// Runs after which memory that is no longer needed is freed.
+const FREED_AT_A_TIME: usize = 10_000;
 /// The most bytes of a variant; uploaders cut there too.
 const MAX_VARIANT: usize = 64;
 
@@ -145,7 +147,7 @@ pub fn map(
     let mut excused = found.meta.map(|meta| meta.excused).unwrap_or_default();
     excused.extend(record.claims.excused.iter().cloned());
     let (org, repo) = (org.to_string(), repo.to_string());
-    let runs = found.runs.into_iter().map(|run| {
+    let reported = |run: FoundRun| {
         let key = TestKey {
             org: org.clone(),
             repo: repo.clone(),
@@ -171,8 +173,17 @@ pub fn map(
             owners: run.owners,
             quarantined,
         }
-    });
-    let mut runs: Vec<ReportedRun> = runs.collect();
+    };
+    let mut runs: Vec<ReportedRun> = Vec::with_capacity(found.runs.len());
+    // An upload may have very many runs: they are not kept in both forms.
+    let mut left = found.runs;
+    left.reverse();
+    while let Some(run) = left.pop() {
+        runs.push(reported(run));
+        if left.len().is_multiple_of(FREED_AT_A_TIME) {
+            left.shrink_to_fit();
+        }
+    }
     let attempts = attempts(&runs);
     for (run, attempt) in runs.iter_mut().zip(attempts) {
         run.attempt = attempt;
@@ -183,18 +194,15 @@ pub fn map(
 /// Which attempt at its test each run is, from 0: in the order of their start times when all have
 /// one, otherwise in the order of the files. A rerun's file may come before that of the first run.
 fn attempts(runs: &[ReportedRun]) -> Vec<u32> {
-    let mut tests: HashMap<&TestKey, Vec<(Option<Timestamp>, usize)>> =
-        HashMap::with_capacity(runs.len());
-    for (at, run) in runs.iter().enumerate() {
-        tests.entry(&run.key).or_default().push((run.started_at, at));
-    }
+    let mut order: Vec<(usize, &ReportedRun)> = runs.iter().enumerate().collect();
+    order.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
     let mut attempts = vec![0; runs.len()];
-    for mut places in tests.into_values().filter(|places| places.len() > 1) {
-        if places.iter().all(|(started, _)| started.is_some()) {
-            places.sort_by_key(|(started, _)| *started);
+    for of_test in order.chunk_by_mut(|(_, one), (_, other)| one.key == other.key) {
+        if of_test.iter().all(|(_, run)| run.started_at.is_some()) {
+            of_test.sort_by_key(|(_, run)| run.started_at);
         }
-        for (number, (_, at)) in (0..).zip(places) {
-            if let Some(attempt) = attempts.get_mut(at) {
+        for (number, (at, _)) in (0..).zip(of_test) {
+            if let Some(attempt) = attempts.get_mut(*at) {
                 *attempt = number;
             }
         }
