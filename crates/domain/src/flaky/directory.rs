@@ -30,10 +30,11 @@ pub struct AskedTest {
 
 impl AskedTest {
     /// The ids that the test would have if the client's id and fields are right, the best first.
-    pub fn computed(&self) -> impl Iterator<Item = TestId> + use<> {
-        let with_info = TestKey { info: self.id.clone(), ..self.key.clone() };
+    pub fn computed(&self) -> impl Iterator<Item = TestId> {
         let as_sent = Uuid::try_parse(&self.id).ok().map(TestId);
-        [Some(with_info.id()), as_sent, Some(self.key.id())].into_iter().flatten()
+        let with_id = std::iter::once_with(|| self.key.id_with(&self.id));
+        let without = std::iter::once_with(|| self.key.id());
+        with_id.chain(as_sent).chain(without)
     }
 }
 

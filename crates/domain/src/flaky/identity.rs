@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use uuid::Uuid;
+use sha1::{Digest, Sha1};
+use uuid::{Builder, Uuid};
 
 /// The id of a test case: UUID version 5, made from its natural key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +68,12 @@ impl TestKey {
 
     /// The test's id.
     pub fn id(&self) -> TestId {
-        let base = self.base();
+        self.id_with(&self.info)
+    }
+
+    /// The id that the test has with another `id` attribute.
+    pub(super) fn id_with(&self, info: &str) -> TestId {
+        let base = self.base(info);
         TestId(if self.variant.is_empty() {
             base
         } else {
@@ -102,23 +108,23 @@ impl TestKey {
         ids
     }
 
-    fn base(&self) -> Uuid {
+    fn base(&self, info: &str) -> Uuid {
         let with_variant = |parts: &[&str]| {
-            let mut parts = parts.to_vec();
-            if !self.variant.is_empty() {
-                parts.push(&self.variant);
+            if self.variant.is_empty() {
+                hash(parts)
+            } else {
+                hash(&[parts, &[&self.variant]].concat())
             }
-            hash(&parts)
         };
-        if self.info.starts_with(RUNNER_ID_PREFIX) {
-            return with_variant(&[&self.org, &self.repo, &self.info]);
+        if info.starts_with(RUNNER_ID_PREFIX) {
+            return with_variant(&[&self.org, &self.repo, info]);
         }
-        match Uuid::try_parse(&self.info) {
+        match Uuid::try_parse(info) {
             Ok(id) if id.get_version_num() == 5 => {
                 if self.variant.is_empty() {
                     id
                 } else {
-                    hash(&[&self.info, &self.variant])
+                    hash(&[info, &self.variant])
                 }
             }
             Ok(_) | Err(_) => with_variant(&[
@@ -134,8 +140,20 @@ impl TestKey {
     }
 }
 
+/// UUID version 5 of the parts, joined with `#`, among URLs. A lookup makes thousands, so the digest is
+/// of a library that uses the processor's instructions for it.
 fn hash(parts: &[&str]) -> Uuid {
-    Uuid::new_v5(&Uuid::NAMESPACE_URL, parts.join("#").as_bytes())
+    let mut digest = Sha1::new_with_prefix(Uuid::NAMESPACE_URL.as_bytes());
+    for (number, part) in parts.iter().enumerate() {
+        if number > 0 {
+            digest.update(b"#");
+        }
+        digest.update(part.as_bytes());
+    }
+    let digest: [u8; 20] = digest.finalize().into();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    Builder::from_sha1_bytes(bytes).into_uuid()
 }
 
 /// The longest start of a text that has at most that many bytes and cuts no character in two.
