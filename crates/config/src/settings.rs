@@ -56,12 +56,21 @@ pub struct Server {
     /// Networks of reverse proxies, such as `10.1.0.0/16`. The server uses `x-forwarded-for` only
     /// of requests that come from them; default: none.
     pub trusted_proxies: Vec<String>,
+    /// The address for reports of vulnerabilities, `mailto:…` or `https://…`, which the server
+    /// publishes in `/.well-known/security.txt`; default: there is no such page.
+    pub security_contact: Option<String>,
 }
 
 impl Default for Server {
     fn default() -> Self {
         let listen = SocketAddr::from(([127, 0, 0, 1], 8080));
-        Self { listen, public_url: None, metrics_listen: None, trusted_proxies: Vec::new() }
+        Self {
+            listen,
+            public_url: None,
+            metrics_listen: None,
+            trusted_proxies: Vec::new(),
+            security_contact: None,
+        }
     }
 }
 
