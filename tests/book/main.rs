@@ -7,3 +7,4 @@ mod commands;
 mod links;
 mod names;
 mod page;
+mod release;
