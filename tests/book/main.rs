@@ -3,6 +3,7 @@
 //!
 //! Each check is shown to fail on a text that breaks its rule.
 
+mod asvs;
 mod commands;
 mod links;
 mod names;
