@@ -82,7 +82,7 @@ fn missing(name: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<String> 
         return Some(format!("{name:?} must be file::test"));
     };
     let Some(text) = read(file) else { return Some(format!("there is no {file}")) };
-    let found = if file.ends_with(".js") {
+    let found = if Path::new(file).extension().is_some_and(|it| it == "js") {
         text.contains(&format!("test({function:?}, "))
     } else {
         let is_suite = SUITES.iter().any(|suite| file.starts_with(suite));
