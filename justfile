@@ -123,3 +123,13 @@ demo:
 [group('run')]
 run:
     cargo run -- serve
+
+# Build a release into FOLDER: the program, the list of its components (SBOM) and checksums
+[group('release')]
+release FOLDER='target/dist':
+    .ci/release {{FOLDER}}
+
+# Build a release twice, in different folders, and compare the bytes
+[group('release')]
+release-twice:
+    .ci/release-twice

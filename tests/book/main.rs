@@ -3,7 +3,9 @@
 //!
 //! Each check is shown to fail on a text that breaks its rule.
 
+mod asvs;
 mod commands;
 mod links;
 mod names;
 mod page;
+mod release;

@@ -149,6 +149,7 @@ impl App {
             hints: self.hints.clone(),
             uploads: self.uploads.clone(),
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
+            security_contact: self.config.server.security_contact.as_deref().map(Into::into),
             flaky: self.flaky.clone(),
             webhooks: self.webhooks.clone(),
             events: EventsApi {

@@ -15,6 +15,9 @@ impl Config {
     /// Checks all settings. Organizations can only come from the file.
     pub(super) fn check(&self, file: Option<&Path>) -> Result<(), ConfigError> {
         public_url(&self.public_url())?;
+        if let Some(contact) = &self.server.security_contact {
+            security_contact(contact)?;
+        }
         database_url(&self.database_url())?;
         if !LEVELS.contains(&self.log.level.as_str()) {
             let (level, known) = (&self.log.level, LEVELS.join(", "));
@@ -147,6 +150,23 @@ fn public_url(text: &str) -> Result<(), ConfigError> {
     }
 }
 
+/// A contact by RFC 9116. It becomes a line of `security.txt`, so it has no white space.
+fn security_contact(text: &str) -> Result<(), ConfigError> {
+    let url = Url::parse(text).ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_graphic()));
+    let is_contact = url.is_some_and(|url| match url.scheme() {
+        "mailto" => url.path().split_once('@').is_some_and(|(user, host)| {
+            !user.is_empty() && !host.is_empty() && !host.contains('@')
+        }),
+        "https" => url.username().is_empty() && url.password().is_none(),
+        _ => false,
+    });
+    if is_contact {
+        return Ok(());
+    }
+    let problem = format!("{text:?} must be mailto:USER@HOST or an https:// address");
+    Err(ConfigError::setting("server.security_contact", problem))
+}
+
 fn database_url(text: &str) -> Result<(), ConfigError> {
     let known = ["sqlite://", "postgres://", "postgresql://"];
     if known.iter().any(|scheme| text.len() > scheme.len() && text.starts_with(scheme)) {
@@ -175,6 +195,28 @@ mod tests {
         for url in ["ftp://h", "h", "http://", "https://h/?a", "https://u:p@h", "https://h/#x"] {
             let words = refusal(|config| config.server.public_url = Some(url.into()));
             assert!(words.starts_with("server.public_url: "), "{words}");
+        }
+        for contact in [
+            "",
+            "security@example.org",
+            "mailto:",
+            "mailto:security",
+            "mailto:@example.org",
+            "mailto:a@b@c",
+            "http://example.org/security",
+            "https://",
+            "https://u:p@example.org/",
+            "javascript:alert(1)",
+            "mailto:a@b\nExpires: 2000-01-01T00:00:00Z",
+            "https://example.org/a b",
+        ] {
+            let words = refusal(|config| config.server.security_contact = Some(contact.into()));
+            assert!(words.starts_with("server.security_contact: "), "{contact:?}: {words}");
+        }
+        for contact in ["mailto:security@example.org", "https://example.org/security"] {
+            let mut config = Config::default();
+            config.server.security_contact = Some(contact.into());
+            config.check(None).expect("valid");
         }
         for url in ["mysql://h/d", "sqlite://", "file.db"] {
             let words = refusal(|config| config.database.url = Some(url.into()));

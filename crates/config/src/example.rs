@@ -20,6 +20,7 @@ pub fn example(kinds: Kinds) -> String {
             public_url: Some("http://127.0.0.1:8080".into()),
             metrics_listen: Some(SocketAddr::from(([127, 0, 0, 1], 9464))),
             trusted_proxies: vec!["127.0.0.1/32".into()],
+            security_contact: Some("mailto:security@example.org".into()),
             ..Server::default()
         },
         log: Log::default(),

@@ -272,6 +272,17 @@ mod tests {
     }
 
     #[test]
+    fn files_with_secrets_are_hidden_from_checks() {
+        let file = "data_dir = \"/d\"\n[database]\nurl = \"sqlite:///b/s.db\"\n\
+                    [uploads]\nstore = \"s3://b\"\ncredentials_file = \"/c/s3\"\n\
+                    [[organizations]]\nslug = \"a\"\n[[organizations.hosts]]\nkind = \"x\"\n\
+                    host = \"h\"\nprivate_key_file = \"/k/app.pem\"\napi_url = \"https://h\"";
+        let config: Config = toml::from_str(file).expect("settings");
+        let wanted = ["/d", "/d/webhooks.key", "/b/s.db", "/c/s3", "/k/app.pem"];
+        assert_eq!(config.hidden_paths(), wanted.map(PathBuf::from));
+    }
+
+    #[test]
     fn the_example_is_valid() {
         let config = parse(&example(KINDS), &[]).expect("valid");
         config.check(None).expect("good");

@@ -56,12 +56,21 @@ pub struct Server {
     /// Networks of reverse proxies, such as `10.1.0.0/16`. The server uses `x-forwarded-for` only
     /// of requests that come from them; default: none.
     pub trusted_proxies: Vec<String>,
+    /// The address for reports of vulnerabilities, `mailto:…` or `https://…`, which the server
+    /// publishes in `/.well-known/security.txt`; default: there is no such page.
+    pub security_contact: Option<String>,
 }
 
 impl Default for Server {
     fn default() -> Self {
         let listen = SocketAddr::from(([127, 0, 0, 1], 8080));
-        Self { listen, public_url: None, metrics_listen: None, trusted_proxies: Vec::new() }
+        Self {
+            listen,
+            public_url: None,
+            metrics_listen: None,
+            trusted_proxies: Vec::new(),
+            security_contact: None,
+        }
     }
 }
 
@@ -328,7 +337,11 @@ impl Config {
         let secret = self.oidc.as_ref().map(|it| it.client_secret_file.clone());
         let own = [self.data_dir(), self.webhook_keys()].into_iter();
         let further = [database, secret, self.uploads.credentials_file.clone()];
-        let paths = own.chain(further.into_iter().flatten());
+        // By convention a key of a host that names a file with a secret ends so.
+        let hosts = self.organizations.iter().flat_map(|it| &it.hosts);
+        let of_hosts = hosts.flat_map(|host| &host.0).filter(|(key, _)| key.ends_with("_file"));
+        let of_hosts = of_hosts.filter_map(|(_, path)| path.as_str()).map(PathBuf::from);
+        let paths = own.chain(further.into_iter().flatten()).chain(of_hosts);
         paths.map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
     }
 

@@ -75,6 +75,8 @@ pub struct Api {
     /// The address by which others reach the server, without a slash at its end; `None`: the one by
     /// which they did.
     pub public_url: Option<String>,
+    /// Where vulnerabilities are reported, as a URI; `None`: there is no `security.txt`.
+    pub security_contact: Option<Arc<str>>,
     /// Flaky tests.
     pub flaky: FlakyApi,
     /// The use cases of webhooks.
@@ -106,8 +108,9 @@ pub struct Api {
 /// [`app`] is an app that has done so.
 pub fn configure(api: Api) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
+        let contact = api.security_contact.clone();
         config.app_data(Data::new(api));
-        routes::configure(config);
+        routes::configure(config, contact);
     }
 }
 

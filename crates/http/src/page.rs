@@ -8,7 +8,7 @@ use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, 
 use crate::problem::PageKind;
 
 /// No content is loaded or run, and no framing.
-const POLICY: &str =
+pub(crate) const POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// A text with nothing in it that HTML gives a meaning to.

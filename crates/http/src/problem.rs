@@ -324,5 +324,6 @@ pub(crate) fn problem_type(code: &str) -> String {
 pub(crate) fn not_ready(words: &str) -> HttpResponse {
     HttpResponse::build(Code::Unavailable.status())
         .insert_header((RETRY_AFTER, RETRY_SECONDS.to_string()))
+        .content_type(ContentType::plaintext())
         .body(format!("not ready: {words}\n"))
 }

@@ -12,9 +12,17 @@ use tracing::Instrument;
 
 use crate::api::Api;
 use crate::client::{client_address, note_client};
+use crate::page::POLICY;
 use crate::problem::{CallersMistake, Code, Problem, Reason};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// The headers of every reply that does not set its own.
+const HEADERS: [(&str, &str); 4] = [
+    ("x-content-type-options", "nosniff"),
+    ("cache-control", "no-store"),
+    ("content-security-policy", POLICY),
+    ("referrer-policy", "no-referrer"),
+];
 
 tokio::task_local! {
     static CURRENT: String;
@@ -98,7 +106,7 @@ pub async fn with_request_id(
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(HEADER, value);
     }
-    for (name, value) in [("x-content-type-options", "nosniff"), ("cache-control", "no-store")] {
+    for (name, value) in HEADERS {
         let name = HeaderName::from_static(name);
         if !headers.contains_key(&name) {
             headers.insert(name, HeaderValue::from_static(value));

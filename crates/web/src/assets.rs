@@ -102,6 +102,35 @@ mod tests {
     }
 
     #[test]
+    fn own_scripts_make_no_markup_or_code_and_keep_one_switch() {
+        const NEVER: [&str; 12] = [
+            "eval(",
+            "new Function",
+            "innerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "document.cookie",
+            "sessionStorage",
+            "indexedDB",
+            "postMessage",
+            "__proto__",
+            "Object.assign",
+            "fetch(",
+        ];
+        let own = ASSETS.iter().filter(|asset| ["live.js", "keys.js"].contains(&asset.name));
+        let own: Vec<&str> = own.filter_map(|it| std::str::from_utf8(it.bytes).ok()).collect();
+        assert_eq!(own.len(), 2);
+        for script in own {
+            for word in NEVER {
+                assert!(!script.contains(word), "{word}");
+            }
+            assert!(script.contains("\"use strict\""));
+            let stored = script.lines().filter(|line| line.contains("localStorage"));
+            stored.for_each(|line| assert!(line.contains("Item(\"keys\""), "{line}"));
+        }
+    }
+
+    #[test]
     fn packed_files_are_the_same() {
         use std::io::Read as _;
         for asset in ASSETS.iter() {

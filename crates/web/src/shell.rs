@@ -167,7 +167,11 @@ pub(crate) fn answer(pages: &Pages, request: &HttpRequest, shown: Shown) -> Http
         Ok(body) => packed_if_taken(request, status, &shell, body),
         Err(error) => {
             tracing::error!(%error, "could not render a page");
-            Status::Internal.reply().body("The page could not be rendered.")
+            data(
+                Status::Internal,
+                "text/plain; charset=utf-8",
+                "The page could not be rendered.".into(),
+            )
         }
     }
 }

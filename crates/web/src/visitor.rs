@@ -205,6 +205,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_a_repeated_field_the_last_value_counts() {
+        let asked = Asked::of(b"priority=1&pr=7&priority=%202%20&pr=");
+        assert_eq!((asked.text("priority"), asked.number("priority")), ("2", Some(2)));
+        assert!(asked.pr().is_err(), "an empty value is no number");
+        assert_eq!(asked.all("priority"), ["1", " 2 "]);
+    }
+
+    #[test]
     fn forms_are_accepted_from_pages_of_this_server_only() {
         let asked = |origin: Option<&str>| {
             let mut request = TestRequest::post().insert_header((HOST, "box.example:8080"));

@@ -2,13 +2,18 @@
 
 pub(crate) mod health;
 pub(crate) mod hooks;
+mod security_txt;
 mod test_page;
 pub(crate) mod v1;
 
-use actix_web::web::{self, ServiceConfig};
+use std::future::ready;
+use std::sync::Arc;
+
+use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 use utoipa::Path;
 
+use crate::api::Api;
 use crate::problem::{Code, Problem};
 
 async fn use_post() -> Result<HttpResponse, Problem> {
@@ -54,8 +59,12 @@ where
         .default_service(web::to(use_get))
 }
 
-/// Adds every route.
-pub(crate) fn configure(config: &mut ServiceConfig) {
+/// Adds every route; that of `security.txt` only with a contact.
+pub(crate) fn configure(config: &mut ServiceConfig, security_contact: Option<Arc<str>>) {
+    if let Some(contact) = security_contact {
+        let handle = move |api: Data<Api>| ready(security_txt::reply(&api, &contact));
+        config.service(get(web::resource(security_txt::PATH).name("securityTxt"), handle));
+    }
     macro_rules! operations {
         (post: $($post:ident),+; get: $($get:ident),+;) => {
             $(config.service(post(&v1::$post::__path_handle, v1::$post::handle));)+

@@ -31,7 +31,7 @@ async fn doubled_slashes_and_one_at_the_end_change_nothing() {
 #[actix_web::test]
 async fn an_unknown_path_is_a_problem() {
     let server = Server::new().await;
-    for path in ["/v1/nothing", "/v1", "/", "/v2/getQueue", "/v1/getQueue/x"] {
+    for path in ["/v1/nothing", "/v1", "/", "/v2/getQueue", "/v1/getQueue/x", "/metrics"] {
         server.get(path).await.problem(404, "path_not_found");
     }
 }
@@ -39,13 +39,13 @@ async fn an_unknown_path_is_a_problem() {
 #[actix_web::test]
 async fn another_method_is_refused_with_the_allowed_one() {
     let server = Server::new().await;
-    for name in ["get", "head", "put", "delete", "patch", "options"] {
+    for name in ["get", "head", "put", "delete", "patch", "options", "trace"] {
         let request = get_queue(&server).method(method(name));
         let reply = server.call(request).await;
         reply.problem(405, "method_not_allowed");
         assert_eq!(reply.header("allow"), Some("POST"), "{name}");
     }
-    for name in ["post", "put", "options"] {
+    for name in ["post", "put", "options", "trace"] {
         let request = get_queue(&server).method(method(name)).uri("/v1/getMergeQueueMetrics");
         let reply = server.call(request).await;
         reply.problem(405, "method_not_allowed");
@@ -171,8 +171,15 @@ async fn request_ids_are_accepted_or_created_and_always_returned() {
 #[actix_web::test]
 async fn every_reply_forbids_guessing_and_keeping() {
     let server = Server::new().await;
-    for path in ["/v1/status", "/v1/nothing", "/v1/getMergeQueueMetrics", "/healthz"] {
-        let reply = server.call(TestRequest::get().uri(path)).await;
+    let nothing = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    for path in ["/v1/status", "/v1/nothing", "/v1/getMergeQueueMetrics", "/healthz", "/readyz"] {
+        let request = TestRequest::get().uri(path);
+        let reply = server.call(request.insert_header(("origin", "https://evil.test"))).await;
+        assert_eq!(reply.header("content-security-policy"), Some(nothing));
+        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
+        let kind = reply.header("content-type").expect("a type");
+        let is_text = kind == "text/plain; charset=utf-8";
+        assert!(is_text || ["application/json", "application/problem+json"].contains(&kind));
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(reply.header("cache-control"), Some("no-store"));
         assert_eq!(reply.header("access-control-allow-origin"), None);

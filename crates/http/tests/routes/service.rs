@@ -1,9 +1,11 @@
-//! `GET /v1/status`, `/v1/openapi.json`, `/healthz` and `/readyz`: no token.
+//! `GET /v1/status`, `/v1/openapi.json`, `/healthz`, `/readyz` and `/.well-known/security.txt`: no
+//! token.
 
 use std::sync::Arc;
 
 use actix_web::test::TestRequest;
 use serde_json::json;
+use signalbox_domain::time::Span;
 use signalbox_http::{Admission, Share};
 
 use crate::support::Server;
@@ -65,4 +67,31 @@ async fn requests_beyond_the_limit_are_refused_and_reads_succeed() {
     assert!(seen.contains(&("updateQueue".to_owned(), 503)), "{seen:?}");
     drop(write);
     assert_eq!(server.post("updateQueue", json!({"concurrency": 3})).await.status, 200);
+}
+
+#[actix_web::test]
+async fn the_security_contact_is_published_and_never_expires() {
+    let mut server = Server::new().await;
+    let path = "/.well-known/security.txt";
+    let get = || TestRequest::get().uri(path);
+    server.call(get()).await.problem(404, "path_not_found");
+    server.call(TestRequest::post().uri(path)).await.problem(404, "path_not_found");
+
+    server.api.security_contact = Some("mailto:security@example.org".into());
+    let expires = |server: &Server| server.clock_now().plus(Span::days(180));
+    let fields = |server: &Server| {
+        format!("Contact: mailto:security@example.org\nExpires: {}\n", expires(server))
+    };
+    let reply = server.call(get()).await;
+    assert_eq!((reply.status, reply.body.clone()), (200, fields(&server)));
+    assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
+    server.clock.advance(Span::days(400));
+    assert_eq!(server.call(get()).await.body, fields(&server));
+    server.call(TestRequest::post().uri(path)).await.problem(405, "method_not_allowed");
+
+    server.api.public_url = Some("http://ci.test".to_owned());
+    assert_eq!(server.call(get()).await.body, fields(&server), "the RFC allows only https");
+    server.api.public_url = Some("https://ci.test".to_owned());
+    let canonical = format!("Canonical: https://ci.test{path}\n");
+    assert_eq!(server.call(get()).await.body, fields(&server) + &canonical);
 }

@@ -200,6 +200,7 @@ impl Server {
             uploads,
             webhooks: Arc::new(webhooks),
             public_url: None,
+            security_contact: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
             audit: Arc::new(AuditService::new(context.clone())),
