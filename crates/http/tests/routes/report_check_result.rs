@@ -34,7 +34,7 @@ async fn under_test(server: &Server) -> (u32, Value) {
     (pr, report)
 }
 
-fn with(report: &Value, changes: Value) -> Value {
+fn with(report: &Value, changes: &Value) -> Value {
     let mut report = report.clone();
     for (key, value) in changes.as_object().expect("an object") {
         report[key] = value.clone();
@@ -82,7 +82,7 @@ async fn a_success_of_the_ci_merges() {
     let running = json!({
         "status": "in_progress", "conclusion": null, "url": "https://ci.test/7", "summary": "half",
     });
-    server.post_as(&token, OPERATION, with(&report, running)).await.json();
+    server.post_as(&token, OPERATION, with(&report, &running)).await.json();
     assert_eq!(server.entry(pr).await["state"], "TESTING");
     let details = json!({"testRunId": report["testRunId"]});
     let run = server.ok("getMergeQueueTestingDetails", details.clone()).await;
@@ -103,7 +103,7 @@ async fn a_failure_fails_the_pull_request_with_its_summary() {
     let server = external(&[]).await;
     let (pr, report) = under_test(&server).await;
     let failed = json!({"conclusion": "FAILURE", "summary": "3 tests failed"});
-    server.ok(OPERATION, with(&report, failed)).await;
+    server.ok(OPERATION, with(&report, &failed)).await;
     server.settle().await;
     let entry = server.entry(pr).await;
     assert_eq!(entry["state"], "FAILED");
@@ -133,8 +133,8 @@ async fn reports_about_anything_else_are_refused_and_change_nothing() {
         (json!({"targetBranch": "release"}), 404, "merge_queue_not_found"),
     ] {
         for conclusion in ["SUCCESS", "FAILURE"] {
-            let change = with(&change, json!({"conclusion": conclusion}));
-            server.post_as(&token, OPERATION, with(&report, change)).await.problem(status, code);
+            let change = with(&change, &json!({"conclusion": conclusion}));
+            server.post_as(&token, OPERATION, with(&report, &change)).await.problem(status, code);
         }
     }
     let runs = server.ok("getMergeQueueTestingDetails", json!({})).await;
@@ -147,11 +147,11 @@ async fn a_result_is_final_before_and_after_the_end_of_its_run() {
     let server = external(&[]).await;
     let token = reporter(&server).await;
     let (pr, report) = under_test(&server).await;
-    let running = with(&report, json!({"status": "IN_PROGRESS", "conclusion": null}));
+    let running = with(&report, &json!({"status": "IN_PROGRESS", "conclusion": null}));
     server.post_as(&token, OPERATION, report.clone()).await.json();
     for _ in 0..2 {
         server.post_as(&token, OPERATION, report.clone()).await.json();
-        for contradiction in [with(&report, json!({"conclusion": "FAILURE"})), running.clone()] {
+        for contradiction in [with(&report, &json!({"conclusion": "FAILURE"})), running.clone()] {
             let reply = server.post_as(&token, OPERATION, contradiction).await;
             let problem = reply.problem(409, "check_completed");
             assert!(problem["detail"].as_str().expect("text").contains("SUCCESS"), "{problem}");
@@ -194,7 +194,7 @@ async fn forms_that_are_wrong_are_named() {
     let (_, report) = under_test(&server).await;
     let empty = json!({"testRunId": null, "sha": null, "check": null, "status": null});
     assert_eq!(
-        server.post(OPERATION, with(&report, empty)).await.pointers(),
+        server.post(OPERATION, with(&report, &empty)).await.pointers(),
         ["/testRunId", "/sha", "/check", "/status"]
     );
     for (change, pointer) in [
@@ -212,7 +212,7 @@ async fn forms_that_are_wrong_are_named() {
         (json!({"summary": "two\nlines"}), "/summary"),
         (json!({"summary": "x".repeat(501)}), "/summary"),
     ] {
-        let reply = server.post(OPERATION, with(&report, change.clone())).await;
+        let reply = server.post(OPERATION, with(&report, &change)).await;
         assert_eq!(reply.pointers(), [pointer], "{change}");
     }
 }
