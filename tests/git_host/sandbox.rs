@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use signalbox_domain::ports::MAX_CHECK_OUTPUT;
 use signalbox_git::LocalChecksRunner;
 use signalbox_sandbox::{
-    Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox, SandboxSettings,
+    Backend, Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox, SandboxSettings,
 };
 use signalbox_tests::{is_root, not_tested, sandbox_of};
 use tempfile::TempDir;
@@ -361,5 +361,19 @@ async fn without_a_sandbox_nothing_runs_and_the_reason_is_given() {
     let words = error.expect_err("refused").to_string();
     assert!(words.contains("bubblewrap is not installed"), "{words}");
     assert!(words.contains("apt install bubblewrap"), "{words}");
+    assert!(!mark.exists() && reports.is_empty(), "nothing was run or called failed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_runs_no_checks_refuses_them_and_fails_none() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let settings = SandboxSettings { backend: Backend::None, ..SandboxSettings::default() };
+    let runner: LocalChecksRunner = runner_in(settings, &world, &reports);
+    let mark = world.folder().join("ran");
+    let script = format!("touch {}\n", mark.display());
+    let error = crate::checks::try_checks(&runner, &world, CONFIG, &script, &reports).await;
+    let words = error.expect_err("refused").to_string();
+    assert!(words.contains("sandbox.backend is none"), "{words}");
     assert!(!mark.exists() && reports.is_empty(), "nothing was run or called failed");
 }

@@ -67,15 +67,19 @@ async fn a_server_without_a_sandbox_is_warned_of() {
     let log = std::fs::read_to_string(system.path("server.log")).expect("a log");
     assert!(log.contains("sandbox.unsafe_local is on"), "it is in the log of the start: {log}");
 
-    let isolated = |path: &str| {
+    let isolated_by = |backend: &str, path: &str| {
         let mut command = system.command(&["doctor", "--json"]);
+        command.env("SIGNALBOX_SANDBOX__BACKEND", backend);
         command.env("SIGNALBOX_SANDBOX__UNSAFE_LOCAL", "false").env("PATH", path);
         let done = command.output().expect("run");
         serde_json::from_slice::<Value>(&done.stdout).expect("JSON")
     };
+    let isolated = |path: &str| isolated_by("auto", path);
     let report = isolated("/nowhere");
     assert_eq!(statuses(&report, "sandbox"), ["fail"], "{report}");
     assert!(report.to_string().contains("apt install bubblewrap"), "{report}");
+    let report = isolated_by("none", "/nowhere");
+    assert_eq!(statuses(&report, "sandbox"), ["ok"], "{report}");
     if sandbox_of(if is_root() { "root" } else { "user" }) {
         let report = isolated(&std::env::var("PATH").expect("a path"));
         assert_eq!(statuses(&report, "sandbox"), ["ok"], "{report}");

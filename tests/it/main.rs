@@ -9,6 +9,7 @@ mod doctor;
 mod endings;
 mod events;
 mod excuse;
+mod external_ci;
 mod flaky_scale;
 mod frozen;
 mod full_disk;

@@ -33,8 +33,8 @@ pub enum Token {
         #[arg(long, default_value = "token")]
         name: String,
         /// What it allows, separated by commas: queue:read, queue:submit, queue:urgent, queue:admin,
-        /// tests:read, tests:upload, tests:admin; all: all of them; default: queue:read, queue:submit,
-        /// tests:read, tests:upload.
+        /// tests:read, tests:upload, tests:admin, checks:report; all: all of them; default: queue:read,
+        /// queue:submit, tests:read, tests:upload.
         #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
         scopes: Vec<String>,
         /// The repositories that it is limited to; default: all.

@@ -94,11 +94,13 @@ pub enum Scope {
     TestsUpload,
     /// Change quarantine, monitors and settings of flaky tests.
     TestsAdmin,
+    /// Report results of external checks.
+    ChecksReport,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::QueueRead,
         Self::QueueSubmit,
         Self::QueueUrgent,
@@ -106,6 +108,7 @@ impl Scope {
         Self::TestsRead,
         Self::TestsUpload,
         Self::TestsAdmin,
+        Self::ChecksReport,
     ];
 
     /// The scopes of a token that is created without any: they read, submit and upload, and change
@@ -128,6 +131,7 @@ impl Scope {
             Self::TestsRead => "tests:read",
             Self::TestsUpload => "tests:upload",
             Self::TestsAdmin => "tests:admin",
+            Self::ChecksReport => "checks:report",
         }
     }
 

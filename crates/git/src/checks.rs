@@ -136,7 +136,10 @@ impl LocalChecksRunner {
             }
             None => RepositoryConfig::default(),
         };
-        let find = |name: &String| config.checks.iter().find(|check| check.name == *name);
+        let is_run_here = |check: &&CheckConfig| !check.external;
+        let find = |name: &String| {
+            config.checks.iter().filter(is_run_here).find(|check| check.name == *name)
+        };
         let missing: Vec<CheckReport> = job
             .checks
             .required

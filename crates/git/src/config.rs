@@ -39,8 +39,13 @@ pub struct MergeConfig {
 pub struct CheckConfig {
     /// Its name, as required statuses name it.
     pub name: String,
-    /// The program and its arguments; no shell reads them.
+    /// The program and its arguments; no shell reads them. Empty for an external check.
+    #[serde(default)]
     pub run: Vec<String>,
+    /// Whether an external CI runs it and reports its result through the API. It then has only a
+    /// name.
+    #[serde(default)]
+    pub external: bool,
     /// Patterns of the JUnit files that it writes, relative to the checkout: `*` and `?` within a
     /// name, `**` for any number of folders.
     #[serde(default, alias = "junit")]
@@ -69,19 +74,31 @@ impl RepositoryConfig {
             if !names.insert(check.name.as_str()) {
                 return Err(wrong(format!("duplicate check {:?}", check.name)));
             }
+            let name = &check.name;
+            if check.external {
+                let is_run_here = [
+                    ("run", !check.run.is_empty()),
+                    ("reports", !check.reports.is_empty()),
+                    ("timeout_minutes", check.timeout_minutes.is_some()),
+                ];
+                if let Some((key, _)) = is_run_here.into_iter().find(|(_, is_set)| *is_set) {
+                    return Err(wrong(format!("check {name:?} is external: remove {key}")));
+                }
+                continue;
+            }
             if check.run.first().is_none_or(String::is_empty) {
-                return Err(wrong(format!("check {:?} has an empty command: set run", check.name)));
+                return Err(wrong(format!(
+                    "check {name:?} has an empty command: set run, or external = true"
+                )));
             }
             for pattern in &check.reports {
                 if let Some(rule) = reports::check(pattern) {
-                    let name = &check.name;
                     return Err(wrong(format!("check {name:?}: report {pattern:?} {rule}")));
                 }
             }
             if check.timeout_minutes == Some(0) {
                 return Err(wrong(format!(
-                    "invalid timeout_minutes of check {:?}: expected at least 1",
-                    check.name
+                    "invalid timeout_minutes of check {name:?}: expected at least 1"
                 )));
             }
         }
@@ -95,6 +112,19 @@ impl RepositoryConfig {
             None => self.checks.iter().map(|check| check.name.clone()).collect(),
         }
     }
+
+    /// The checks that an external CI runs.
+    pub fn external(&self) -> Vec<String> {
+        let external = self.checks.iter().filter(|check| check.external);
+        external.map(|check| check.name.clone()).collect()
+    }
+}
+
+/// The required statuses of a repository.
+pub(crate) struct Required {
+    pub(crate) names: Vec<String>,
+    /// The external checks, required or not.
+    pub(crate) external: Vec<String>,
 }
 
 /// A text file at a commit. `None` without one; the inner error has the reason.
@@ -133,14 +163,15 @@ pub(crate) async fn read(
 pub(crate) async fn required_statuses(
     git: &Git,
     commit: &str,
-) -> Result<Option<Result<Vec<String>, String>>, HostError> {
+) -> Result<Option<Result<Required, String>>, HostError> {
     let own = match read(git, commit).await? {
         Some(Ok(config)) => Some(config),
         Some(Err(words)) => return Ok(Some(Err(words))),
         None => None,
     };
+    let external = own.as_ref().map(RepositoryConfig::external).unwrap_or_default();
     if let Some(config) = own.as_ref().filter(|it| it.merge.required_statuses.is_some()) {
-        return Ok(Some(Ok(config.required())));
+        return Ok(Some(Ok(Required { names: config.required(), external })));
     }
     let brought = match file(git, commit, TRUNK_FILE).await? {
         Some(text) => match text.and_then(|text| trunk_config::required_statuses(&text)) {
@@ -149,7 +180,8 @@ pub(crate) async fn required_statuses(
         },
         None => None,
     };
-    Ok(brought.or_else(|| own.map(|config| config.required())).map(Ok))
+    let names = brought.or_else(|| own.map(|config| config.required()));
+    Ok(names.map(|names| Ok(Required { names, external })))
 }
 
 #[cfg(test)]
@@ -167,10 +199,26 @@ mod tests {
     }
 
     #[test]
+    fn an_external_check_has_only_a_name_and_is_required_like_others() {
+        let text = "[[checks]]\nname = \"test\"\nexternal = true\n\n[[checks]]\nname = \"lint\"\nrun = [\"make\"]\n";
+        let config = RepositoryConfig::parse(text).expect("valid");
+        assert_eq!(
+            (config.required(), config.external()),
+            (vec!["test".to_owned(), "lint".to_owned()], vec!["test".to_owned()])
+        );
+    }
+
+    #[test]
     fn errors_name_the_problem() {
         for (text, words) in [
             ("[merge]\nrequired = []", "unknown field `required`"),
             ("[[checks]]\nname = \"a\"\nrun = []", "check \"a\" has an empty command"),
+            ("[[checks]]\nname = \"a\"", "set run, or external = true"),
+            ("[[checks]]\nname = \"a\"\nexternal = true\nrun = [\"x\"]", "external: remove run"),
+            (
+                "[[checks]]\nname = \"a\"\nexternal = true\ntimeout_minutes = 3",
+                "external: remove timeout_minutes",
+            ),
             ("[[checks]]\nname = \"a\"\nrun = \"make\"", "checks[0].run"),
             ("[[checks]]\nrun = [\"a\"]", "missing field `name`"),
             (

@@ -14,9 +14,10 @@ use signalbox_domain::queue::{
     BuildCandidate, Change, HostStatuses, Land, PullRequest, PullRequestState,
 };
 
+use crate::config::{self, Required};
 use crate::git::{Git, parse_sha};
 use crate::snapshot::{self, MergedSets};
-use crate::{candidate, config, land, landed};
+use crate::{candidate, land, landed};
 
 /// The prefixes of the queue's own branches.
 pub(crate) const TEST_BRANCHES: [&str; 2] =
@@ -195,7 +196,9 @@ impl GitHost for PlainGitHost {
         let git = self.git(repository)?;
         Ok(match config::required_statuses(&git, at.as_str()).await? {
             None => HostStatuses::default(),
-            Some(Ok(names)) => HostStatuses { repository: Some(names), ..HostStatuses::default() },
+            Some(Ok(Required { names, external })) => {
+                HostStatuses { repository: Some(names), external, ..HostStatuses::default() }
+            }
             Some(Err(words)) => {
                 HostStatuses { repository_error: Some(words), ..HostStatuses::default() }
             }

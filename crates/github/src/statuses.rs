@@ -94,7 +94,9 @@ impl GitHubHost {
         } else {
             Some(self.rules(repo, target).await?.names).filter(|names| !names.is_empty())
         };
-        Ok(HostStatuses { repository, repository_error, branch_protection })
+        // Its own CI runs all checks; they are read from the host.
+        let external = Vec::new();
+        Ok(HostStatuses { repository, repository_error, branch_protection, external })
     }
 
     async fn listed(&self, repo: &RepoName, at: &Sha) -> Result<Listed, HostError> {

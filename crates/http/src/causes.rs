@@ -43,6 +43,11 @@ impl From<Refusal> for Problem {
             Refusal::PullRequestNotOpen { .. } => Code::PullRequestNotOpen,
             Refusal::QueueNotEmpty { .. } => Code::QueueNotEmpty,
             Refusal::ModeChangeInProgress => Code::ModeChange,
+            Refusal::UnknownRun { .. } => Code::UnknownRun,
+            Refusal::RunEnded { .. } => Code::TestRunEnded,
+            Refusal::OtherCommit { .. } => Code::OtherCommit,
+            Refusal::NotExternal { .. } => Code::CheckNotExternal,
+            Refusal::CheckCompleted { .. } => Code::CheckCompleted,
             Refusal::InvalidSetting { field, rule } => {
                 return Self::invalid(format!("/{field}"), rule);
             }

@@ -111,6 +111,8 @@ failures! {
     OfRestart = [ALWAYS, BODY, QUEUE] [NotInQueue, NothingToRestart, Landing];
     OfEntry = [ALWAYS, BODY, QUEUE] [NotInQueue];
     OfRuns = [ALWAYS, BODY, QUEUE] [UnknownRun];
+    OfCheckResult = [ALWAYS, BODY, QUEUE]
+        [UnknownRun, TestRunEnded, OtherCommit, CheckNotExternal, CheckCompleted];
     OfCreate = [ALWAYS, BODY] [UnknownRepository, QueueExists];
     OfDelete = [ALWAYS, BODY, QUEUE] [QueueNotEmpty, QueueNotEmptyLive];
     OfUpdate = [ALWAYS, BODY, QUEUE] [ModeChange];

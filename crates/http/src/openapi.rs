@@ -27,6 +27,7 @@ use crate::routes::v1;
         v1::list_merge_queue_testing_results::handle,
         v1::set_impacted_targets::handle,
         v1::get_merge_queue_testing_details::handle,
+        v1::report_check_result::handle,
         v1::create_queue::handle,
         v1::delete_queue::handle,
         v1::get_queue::handle,

@@ -101,6 +101,14 @@ codes! {
     Landing = "merge_in_progress", 409, "Merge in progress", true;
     /// The pull request is closed or merged.
     PullRequestNotOpen = "pull_request_not_open", 409, "Pull request not open", false;
+    /// The test run has ended, so its checks cannot change any more.
+    TestRunEnded = "test_run_ended", 409, "Test run has ended", false;
+    /// The reported commit is not the one that the test run tests.
+    OtherCommit = "commit_not_tested", 409, "Commit not tested", false;
+    /// The check is not an external check of the test run.
+    CheckNotExternal = "check_not_external", 409, "Not an external check", false;
+    /// The check has completed with another conclusion.
+    CheckCompleted = "check_completed", 409, "Check has completed", false;
     /// The queue is switching modes.
     ModeChange = "mode_change_in_progress", 409, "Mode change in progress", true;
     /// The test is already flagged, or is not flagged.

@@ -15,8 +15,8 @@ use crate::bubblewrap::{self, Identity};
 use crate::supervisor::{Isolation, SUPERVISE, free_space};
 use crate::users::UserId;
 use crate::{
-    Ended, Job, JobFolder, NotReady, NotRun, Output, Sandbox, SandboxSettings, folder, leftovers,
-    process,
+    Backend, Ended, Job, JobFolder, NotReady, NotRun, Output, Sandbox, SandboxSettings, folder,
+    leftovers, process,
 };
 
 /// What to do without a sandbox.
@@ -24,6 +24,9 @@ const OTHERWISE: &str = "`sandbox.unsafe_local = true` would run checks with all
                          server";
 /// What to do where bubblewrap is not there.
 const MISSING: &str = "bubblewrap is not installed: install it (apt install bubblewrap)";
+/// What to do where no check may run.
+const EXTERNAL_ONLY: &str = "this server runs no checks, because sandbox.backend is none: declare \
+                             the check with external = true";
 /// How long the first command in a sandbox may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 const MIB: u64 = 1024 * 1024;
@@ -144,10 +147,17 @@ impl LocalSandbox {
 #[async_trait]
 impl Sandbox for LocalSandbox {
     fn name(&self) -> &'static str {
-        if self.settings.unsafe_local { "unsafe_local" } else { "bubblewrap" }
+        match (self.settings.backend, self.settings.unsafe_local) {
+            (Backend::None, _) => "none",
+            (Backend::Auto | Backend::Bubblewrap, true) => "unsafe_local",
+            (Backend::Auto | Backend::Bubblewrap, false) => "bubblewrap",
+        }
     }
 
     async fn ready(&self) -> Result<(), NotReady> {
+        if self.settings.backend == Backend::None {
+            return Err(NotReady(EXTERNAL_ONLY.to_owned()));
+        }
         if self.settings.unsafe_local || self.works.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -174,6 +184,9 @@ impl Sandbox for LocalSandbox {
         stopped: &mut watch::Receiver<bool>,
         output: &mut Output,
     ) -> Result<Ended, NotRun> {
+        if self.settings.backend == Backend::None {
+            return Err(NotRun::Machine(std::io::Error::other(EXTERNAL_ONLY)));
+        }
         let is_isolated = !self.settings.unsafe_local;
         if is_isolated && let Some((hidden, by)) = bubblewrap::exposed(&self.settings, &job.hidden)
         {

@@ -20,13 +20,15 @@ pub enum Backend {
     Auto,
     /// The program `bwrap`.
     Bubblewrap,
+    /// Nothing: no check runs on this machine.
+    None,
 }
 
 /// `[sandbox]`: how checks run on this machine.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxSettings {
-    /// What isolates checks: `auto` or `bubblewrap`.
+    /// What isolates checks: `auto` or `bubblewrap`; `none`: this machine runs no checks.
     pub backend: Backend,
     /// Whether checks run without isolation, with all rights of the server.
     #[serde(deserialize_with = "boolean")]
@@ -95,6 +97,10 @@ impl SandboxSettings {
     /// The first setting that breaks a rule.
     pub fn problem(&self) -> Option<SettingProblem> {
         let wrong = |key, problem| Some(SettingProblem { key, problem });
+        if self.backend == Backend::None && self.unsafe_local {
+            let problem = "must be false with backend = \"none\"".to_owned();
+            return wrong("unsafe_local", problem);
+        }
         if self.memory_mib != 0 && self.memory_mib < 16 {
             let problem = format!("must be 0 or at least 16, but is {}", self.memory_mib);
             return wrong("memory_mib", problem);
@@ -156,6 +162,8 @@ mod tests {
         assert_eq!(said, "memory_mib: must be 0 or at least 16, but is 8");
         assert!(refusal(|it| it.processes = 2).starts_with("processes: must be at least 16"));
         assert!(refusal(|it| it.output_mib = 0).starts_with("output_mib: "));
+        let both = |it: &mut SandboxSettings| (it.backend, it.unsafe_local) = (Backend::None, true);
+        assert!(refusal(both).starts_with("unsafe_local: must be false"));
         for id in [0, 999, u32::MAX] {
             assert!(refusal(|it| it.first_user_id = id).starts_with("first_user_id: "), "{id}");
         }

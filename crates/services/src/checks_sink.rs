@@ -11,7 +11,7 @@ use signalbox_domain::ids::{RunId, Sha};
 use signalbox_domain::ports::{CheckOutput, ChecksSink, Leased, QueueRef, SinkClosed};
 use signalbox_domain::queue::{CheckReport, Effect, Fact};
 
-use super::{Error, QueueContext, QueueService};
+use super::{QueueContext, QueueService};
 
 /// Receives the reports of one run's checks. [`QueueSink::close`] closes it when the lease is lost;
 /// it closes automatically when the run no longer waits for reports.
@@ -76,30 +76,6 @@ impl QueueSink {
     }
 }
 
-impl QueueSink {
-    /// Reads the target again before a failure counts, on hosts that do not report pushes. If it
-    /// cannot be read now, the sweep reads it.
-    async fn reread_target(&self) -> Result<(), Error> {
-        let Some(state) = self.queues.state(self.queue).await? else { return Ok(()) };
-        let Some(repository) = self.queues.repository_of(self.queue).await? else {
-            return Ok(());
-        };
-        let host = self.context.hosts.git_host(repository.org, &repository.name.host);
-        let Some(host) = host.filter(|host| host.abilities().needs_polling) else {
-            return Ok(());
-        };
-        let read_at = self.context.clock.now();
-        let (target, branch) = (&state.header.target, &state.header.branch);
-        match host.head(&repository, branch).await {
-            Ok(Some(head)) if target.head.as_ref() != Some(&head.sha) => {
-                let fact = Fact::TargetSeen { head: head.sha, tree: head.tree, read_at };
-                self.queues.absorb(self.queue, fact).await
-            }
-            Ok(_) | Err(_) => Ok(()),
-        }
-    }
-}
-
 #[async_trait]
 impl ChecksSink for QueueSink {
     async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed> {
@@ -110,7 +86,7 @@ impl ChecksSink for QueueSink {
         // that leases the effect runs the checks again.
         let stored = async {
             if checks.iter().any(|it| it.conclusion.is_some_and(|it| !it.is_success())) {
-                self.reread_target().await?;
+                self.queues.reread_target(self.queue).await?;
             }
             let read = self.read.load(Ordering::SeqCst);
             let fact = Fact::ChecksReported { run, sha, checks, read };

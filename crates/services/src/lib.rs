@@ -41,6 +41,7 @@ mod effect_runner;
 mod entry_reads;
 mod error;
 mod events;
+mod external_checks;
 pub mod failing;
 mod flaky;
 mod fork_reports;
@@ -76,6 +77,7 @@ pub use effect_runner::EffectRunner;
 pub use entry_reads::{EntryDetails, Extras};
 pub use error::Error;
 pub use events::{EventService, EventsRead};
+pub use external_checks::CheckResult;
 pub use flaky::{
     FlakyService, ListKind, ListedTests, Preview, PreviewedTest, RunFailure, TestDetails,
 };

@@ -183,6 +183,27 @@ impl QueueService {
         Ok(())
     }
 
+    /// Reads the target again before a failure counts, on hosts that do not report pushes. If it
+    /// cannot be read now, the sweep reads it.
+    pub(super) async fn reread_target(&self, queue: QueueRef) -> Result<(), Error> {
+        let Some(state) = self.state(queue).await? else { return Ok(()) };
+        let Some(repository) = self.repository_of(queue).await? else { return Ok(()) };
+        let context = self.context();
+        let host = context.hosts.git_host(repository.org, &repository.name.host);
+        let Some(host) = host.filter(|host| host.abilities().needs_polling) else {
+            return Ok(());
+        };
+        let read_at = context.clock.now();
+        let (target, branch) = (&state.header.target, &state.header.branch);
+        match host.head(&repository, branch).await {
+            Ok(Some(head)) if target.head.as_ref() != Some(&head.sha) => {
+                let fact = Fact::TargetSeen { head: head.sha, tree: head.tree, read_at };
+                self.absorb(queue, fact).await
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// The repository of a queue; `None` if the queue no longer exists.
     pub(super) async fn repository_of(&self, queue: QueueRef) -> Result<Option<Repository>, Error> {
         let Some((_, state)) = self.stepper.load(queue).await? else { return Ok(None) };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use signalbox_config::Config;
 use signalbox_domain::ports::Stores;
-use signalbox_sandbox::{LocalSandbox, Sandbox};
+use signalbox_sandbox::{Backend, LocalSandbox, Sandbox};
 
 use super::Finding;
 
@@ -21,6 +21,9 @@ pub fn sandbox(config: &Config) -> Arc<dyn Sandbox> {
 /// Whether checks run, and what they could reach.
 pub(super) async fn check(config: &Config, stores: &Stores) -> Finding {
     let settings = &config.sandbox;
+    if settings.backend == Backend::None {
+        return Finding::good(NAME, "this server runs no checks: sandbox.backend is none");
+    }
     if settings.unsafe_local {
         return Finding::warning(
             NAME,

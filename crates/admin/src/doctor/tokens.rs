@@ -36,6 +36,11 @@ fn excess(token: &Token) -> Option<&'static str> {
             "may upload test results and administer quarantine: in CI, the code of a pull request \
              could excuse its own failures with it; give CI a token with tests:upload",
         )
+    } else if may(Scope::ChecksReport) && !administers && token.repos.is_empty() {
+        Some(
+            "may report checks of every repository: replace it with one that is limited to the \
+             repository whose CI holds it",
+        )
     } else if administers && token.expires_at.is_none() {
         Some("administers and never expires: replace it with one that does")
     } else {
@@ -45,7 +50,7 @@ fn excess(token: &Token) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use signalbox_domain::ids::{OrgId, TokenId};
+    use signalbox_domain::ids::{OrgId, RepoName, TokenId};
     use signalbox_domain::token::{Compatibility, TokenText};
     use uuid::Uuid;
 
@@ -53,15 +58,15 @@ mod tests {
 
     #[test]
     fn rights_to_judge_ones_own_tests_and_endless_administration_are_excessive() {
-        use Scope::{QueueAdmin, QueueSubmit, TestsAdmin, TestsUpload};
-        let seen = |scopes: &[Scope], expires: Option<i64>| {
+        use Scope::{ChecksReport, QueueAdmin, QueueSubmit, TestsAdmin, TestsUpload};
+        let seen_in = |repos: &[RepoName], scopes: &[Scope], expires: Option<i64>| {
             let token = Token {
                 id: TokenId(Uuid::nil()),
                 org: OrgId(Uuid::nil()),
                 name: "ci".into(),
                 hash: TokenText::from_random([7; 20]).hash(),
                 scopes: scopes.to_vec(),
-                repos: Vec::new(),
+                repos: repos.to_vec(),
                 compatibility: Compatibility::Specification,
                 created_at: Timestamp::from_unix_seconds(0),
                 expires_at: expires.map(Timestamp::from_unix_seconds),
@@ -69,7 +74,14 @@ mod tests {
             };
             excess(&token).is_some()
         };
+        let seen = |scopes: &[Scope], expires: Option<i64>| seen_in(&[], scopes, expires);
         assert!(!seen(&Scope::DEFAULT, None));
+        let calc = RepoName::parse("git.local/acme/calc").expect("a name");
+        assert!(seen(&[ChecksReport], Some(1)) && !seen_in(&[calc], &[ChecksReport], Some(1)));
+        assert!(!seen(
+            &Scope::ALL.map(|it| if it == TestsUpload { ChecksReport } else { it }),
+            Some(1)
+        ));
         assert!(!seen(&[TestsUpload, QueueSubmit], None));
         assert!(seen(&[TestsUpload, TestsAdmin], Some(1)));
         for scope in [QueueAdmin, TestsAdmin] {

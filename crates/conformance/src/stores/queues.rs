@@ -4,12 +4,16 @@ use signalbox_domain::ids::{OrgId, PrNumber, Sha};
 use signalbox_domain::ports::{
     CommitError, CreateError, Loaded, MetricsScope, QueueRef, Stores, Version,
 };
-use signalbox_domain::queue::{Command, Effect, EffectClass, Fact, Input, ReportedTargets, absorb};
+use signalbox_domain::queue::{
+    Actor, Check, CheckConclusion, CheckStatus, Command, Effect, EffectClass, ExternalReport, Fact,
+    Input, ReportedTargets, absorb,
+};
+use signalbox_domain::testing::Rules;
 use signalbox_domain::time::Span;
 use uuid::Uuid;
 
 use super::Sample;
-use super::sample::shared;
+use super::sample::{at, shared};
 
 /// A second queue for a branch is refused; another branch is another queue.
 pub async fn a_branch_has_one_queue(stores: &Stores) {
@@ -96,6 +100,42 @@ pub async fn a_known_version_is_not_loaded_again(stores: &Stores) {
     assert!(matches!(current, Some(Loaded::Current)), "{current:?}");
     let fresh = queues.load(sample.queue, Some(Version(0))).await.expect("a load");
     assert!(matches!(fresh, Some(Loaded::Fresh(_, Version(1)))), "{fresh:?}");
+}
+
+/// Reports of external checks are stored with their run, which can still be read after its end.
+pub async fn external_checks_are_stored_with_their_run(stores: &Stores) {
+    let mut sample = Sample::with(stores, Rules { external: true, ..Rules::default() }).await;
+    sample.submit(1).await;
+    sample.settle().await;
+    let (kept, _) = sample.load().await;
+    assert_eq!(kept, sample.world.queue);
+    let run = kept.runs().next().expect("a run").clone();
+    assert_eq!(run.external(), ["test"]);
+    let report = |conclusion: Option<CheckConclusion>| {
+        let status =
+            if conclusion.is_some() { CheckStatus::Completed } else { CheckStatus::InProgress };
+        let check = Check {
+            name: "test".to_owned(),
+            status,
+            conclusion,
+            url: "https://ci.example/1".to_owned(),
+            summary: Some("12 tests".to_owned()),
+            at: at(60),
+        };
+        let sha = run.candidate.as_ref().expect("a candidate").sha.clone();
+        ExternalReport { run: run.id, sha, check, by: Actor::Token("ci".to_owned()) }
+    };
+    for conclusion in [None, Some(CheckConclusion::Success)] {
+        sample.ask(Command::ReportCheck(Box::new(report(conclusion)))).await;
+        assert_eq!(sample.load().await.0, sample.world.queue);
+    }
+    sample.settle().await;
+    assert_eq!(sample.world.landed, [1]);
+    let ended = stores.queue.reads.run(sample.queue, run.id).await.expect("a read");
+    let ended = ended.expect("the ended run");
+    assert_eq!(ended.checks, [report(Some(CheckConclusion::Success)).check]);
+    assert_eq!(ended.accepts(&report(Some(CheckConclusion::Success))), Ok(false));
+    assert!(ended.accepts(&report(Some(CheckConclusion::Failure))).is_err());
 }
 
 /// Ended entries are not part of the state, and neither are their runs.

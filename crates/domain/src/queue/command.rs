@@ -6,7 +6,10 @@ use crate::ids::PrNumber;
 
 use crate::time::Timestamp;
 
-use super::{Priority, PullRequest, ReportedTargets, RequestedState, SettingsPatch, SubmitReason};
+use super::{
+    ExternalReport, Priority, PullRequest, ReportedTargets, RequestedState, SettingsPatch,
+    SubmitReason,
+};
 
 /// Who caused a change. `Display` gives `token NAME`, a login, `git host` or `merge queue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,6 +203,9 @@ pub enum Command {
         /// The caller, recorded in the journal.
         by: Actor,
     },
+    /// Reports the state of an external check. [`TestRun::accepts`](super::TestRun::accepts) has the
+    /// rules of what is refused.
+    ReportCheck(Box<ExternalReport>),
     /// Deletes the queue; refused while it has live entries.
     Delete,
 }
@@ -213,6 +219,7 @@ impl Command {
             Self::Restart { .. } => "restart",
             Self::SetTargets { .. } => "set_targets",
             Self::Update { .. } => "update",
+            Self::ReportCheck(_) => "report_check",
             Self::Delete => "delete",
         }
     }

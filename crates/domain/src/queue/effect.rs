@@ -92,7 +92,7 @@ pub struct RunChecks {
     pub config_from: Sha,
     /// The pull requests under test.
     pub prs: Vec<PrNumber>,
-    /// The required statuses; checks of other names need not run.
+    /// The required statuses without external checks; checks of other names need not run.
     pub required: Vec<String>,
 }
 

@@ -39,6 +39,8 @@ words!(
         BatchCanceled = "pull_request_batch.canceled",
         /// Every pull request of a batch is on the target branch.
         BatchMerged = "pull_request_batch.merged",
+        /// The candidate of a test run with external checks was built.
+        ChecksRequested = "test_run.checks_requested",
         /// The queue changed its state.
         QueueStateChanged = "queue.state_changed",
         /// The queue's settings changed.
@@ -64,6 +66,13 @@ pub enum Subject {
         prs: Vec<PrNumber>,
         /// Every pull request of the batch.
         together: Vec<PrNumber>,
+    },
+    /// A test run with external checks.
+    TestRun {
+        /// The pull requests that it tests, in line order.
+        prs: Vec<PrNumber>,
+        /// The required checks that an external CI reports.
+        checks: Vec<String>,
     },
     /// The queue itself.
     Queue {

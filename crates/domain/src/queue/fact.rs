@@ -20,6 +20,10 @@ pub struct HostStatuses {
     pub repository_error: Option<String>,
     /// The list of the host's branch protection; `None` without protection.
     pub branch_protection: Option<Vec<String>>,
+    /// The external checks that the repository's configuration declares: an external CI runs them
+    /// and reports their results through the API.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub external: Vec<String>,
 }
 
 /// What the changes conflict with.

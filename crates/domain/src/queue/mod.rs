@@ -14,6 +14,7 @@ mod ended;
 mod entry;
 mod estimate;
 mod event;
+mod external;
 mod fact;
 mod invariant;
 mod journal;
@@ -49,6 +50,7 @@ pub use effect::{
 pub use entry::{Entry, EntryState, Part, Proven};
 pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
+pub use external::ExternalReport;
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};

@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-use crate::ids::PrNumber;
+use crate::ids::{PrNumber, RunId, Sha};
 
-use super::PrState;
+use super::{CheckConclusion, PrState, RunStatus};
 
 /// A refused command, with the rule that it breaks. The queue has not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -45,6 +45,53 @@ pub enum Refusal {
     /// The queue is already switching modes.
     #[error("the merge queue is already switching modes; wait until its line is empty")]
     ModeChangeInProgress,
+    /// The queue does not know the test run.
+    #[error("test run {run} is not in the merge queue")]
+    UnknownRun {
+        /// The run.
+        run: RunId,
+    },
+    /// The test run has ended.
+    #[error("test run {run} has ended with {}: its result is final", status.as_str())]
+    RunEnded {
+        /// The run.
+        run: RunId,
+        /// Its status.
+        status: RunStatus,
+    },
+    /// The reported commit is not the candidate of the test run.
+    #[error("test run {run} tests {}, not commit {given}", named(tested.as_ref()))]
+    OtherCommit {
+        /// The run.
+        run: RunId,
+        /// The reported commit.
+        given: Sha,
+        /// The candidate; `None` while it is being built.
+        tested: Option<Sha>,
+    },
+    /// The check is not an external check of the test run.
+    #[error(
+        "{check:?} is not an external check of test run {run}: the checks are {}",
+        listed(external)
+    )]
+    NotExternal {
+        /// The run.
+        run: RunId,
+        /// The name of the check.
+        check: String,
+        /// The external checks of the run.
+        external: Vec<String>,
+    },
+    /// The check already has another result.
+    #[error("check {check:?} of test run {run} already completed with {}", conclusion.as_str())]
+    CheckCompleted {
+        /// The run.
+        run: RunId,
+        /// The name of the check.
+        check: String,
+        /// Its conclusion.
+        conclusion: CheckConclusion,
+    },
     /// A setting is out of bounds.
     #[error("{field} {rule}")]
     InvalidSetting {
@@ -53,4 +100,12 @@ pub enum Refusal {
         /// The rule that it breaks.
         rule: String,
     },
+}
+
+fn named(tested: Option<&Sha>) -> String {
+    tested.map_or_else(|| "no commit yet".to_owned(), |sha| format!("commit {sha}"))
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

@@ -54,6 +54,9 @@ pub struct RequiredStatuses {
     pub names: Vec<String>,
     /// Where they come from.
     pub source: StatusSource,
+    /// The ones that an external CI runs and reports through the API, in the order of the names.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub external: Vec<String>,
 }
 
 words!(

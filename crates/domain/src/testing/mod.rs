@@ -18,4 +18,4 @@ pub use clock::ManualClock;
 pub use ids::CountingIds;
 pub use matrix::matrix;
 pub use quiet::Quiet;
-pub use world::{Content, Rules, World};
+pub use world::{Content, ExternalRequest, Rules, World};

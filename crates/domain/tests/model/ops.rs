@@ -37,7 +37,7 @@ pub(crate) enum Op {
     Set(SettingsPatch),
     /// Changes the targets of a pull request.
     Retouch(u32, BTreeSet<u32>),
-    /// Runs a waiting effect; the flag keeps it in the outbox, to be run again.
+    /// Runs a waiting effect, or lets the external CI report; the flag keeps it, to be run again.
     Run(usize, bool),
     /// Answers a waiting effect with a refusal.
     Refuse(usize),
@@ -102,8 +102,15 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
             .prop_map(|set| set.into_iter().filter(|(a, b)| a != b).collect())
     };
     let targets = prop::collection::btree_map(pr(), targets(), 0..10);
-    (some(), pairs(), pairs(), some(), targets).prop_map(
-        |(bad, clash, conflict, flaky, targets)| Rules { bad, clash, conflict, flaky, targets },
+    (some(), pairs(), pairs(), some(), targets, prop::bool::weighted(0.3)).prop_map(
+        |(bad, clash, conflict, flaky, targets, external)| Rules {
+            bad,
+            clash,
+            conflict,
+            flaky,
+            targets,
+            external,
+        },
     )
 }
 
@@ -233,13 +240,20 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
             }
         }
         Op::Run(at, stays) => {
-            if !world.outbox.is_empty() {
-                let at = at % world.outbox.len();
+            let effects = world.outbox.len();
+            let at = at % (effects + world.requests.len()).max(1);
+            if at < effects {
                 let effect = world.outbox[at].effect.clone();
                 if !stays {
                     world.outbox.remove(at);
                 }
                 world.run(&effect);
+            } else if let Some(request) = world.requests.get(at - effects).cloned() {
+                if !stays {
+                    world.requests.remove(at - effects);
+                }
+                // Reports of ended runs are refused.
+                world.report(&request).ok();
             }
         }
         Op::Refuse(at) => {

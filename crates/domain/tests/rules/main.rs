@@ -3,6 +3,7 @@
 mod batches;
 mod checks;
 mod commands;
+mod external;
 mod fairness;
 mod landings;
 mod lanes;

@@ -351,7 +351,9 @@ fn queue_events_name_the_actor_and_both_states() {
             Subject::Queue { by, from, to } => {
                 format!("{by}: {} to {}", from.as_str(), to.as_str())
             }
-            other @ (Subject::PullRequest { .. } | Subject::Batch { .. }) => panic!("{other:?}"),
+            other @ (Subject::PullRequest { .. }
+            | Subject::Batch { .. }
+            | Subject::TestRun { .. }) => panic!("{other:?}"),
         })
         .collect();
     let (token, queue) = (world.caller(), Actor::Queue);

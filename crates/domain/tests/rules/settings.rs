@@ -96,6 +96,7 @@ fn a_candidate_is_tested_only_where_a_status_is_required() {
         repository: named(),
         branch_protection: named(),
         repository_error: Some("line 3: no table".into()),
+        ..none()
     };
     assert!(!broken.are_usable());
 }

@@ -1,6 +1,7 @@
 //! Requests and replies of the API.
 
 mod audit;
+mod check_result_request;
 mod cursor;
 mod entry;
 mod estimate;
@@ -27,6 +28,7 @@ pub(crate) mod webhooks;
 mod words;
 
 pub(crate) use audit::{AuditQuery, AuditReply};
+pub(crate) use check_result_request::{CheckReported, CheckResultRequest};
 pub(crate) use entry::{EntryReply, ListedEntry};
 pub(crate) use events::{CatalogEntry, CatalogReply, EventsReply, EventsRequest, position};
 pub(crate) use field::{Errors, Field, Form, shown};

@@ -2,6 +2,7 @@
 //! `null`.
 
 use serde::Deserialize;
+use signalbox_domain::ids::RunId;
 use signalbox_domain::queue::{Mode, Settings};
 use utoipa::ToSchema;
 
@@ -10,6 +11,7 @@ use super::forms::{Count, Text};
 use super::place::{RepoBranch, RepoRef, Request, check_place};
 use super::setting::keep;
 use super::words::ModeWord;
+use crate::problem::{Code, Problem};
 
 /// The queue of a request.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -104,13 +106,30 @@ pub(crate) struct RunRequest {
     test_run_id: Field<Text>,
 }
 
+/// The id of a run as a client wrote it. Branches of bisections end in `-bisection…`; ids are
+/// accepted in that form too.
+#[derive(Debug)]
+pub(crate) struct RunText(pub(crate) String);
+
+impl RunText {
+    /// The id. A text that is not an id names a run that does not exist.
+    pub(crate) fn parse(&self) -> Result<RunId, Problem> {
+        let text = self.0.as_str();
+        let id = text.split_once("-bisection").map_or(text, |(id, _)| id).parse();
+        id.map(RunId).map_err(|_| {
+            let detail = format!("test run {} not found", shown(text));
+            Problem::new(Code::UnknownRun, detail)
+        })
+    }
+}
+
 impl Request for RunRequest {
-    type Checked = (RepoBranch, Option<String>);
+    type Checked = (RepoBranch, Option<RunText>);
 
     fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let place = check_place(self.repo, self.target_branch, errors);
         let run = errors.optional("/testRunId", self.test_run_id).map(|it| it.0);
-        Some((place?, run.filter(|run| !run.is_empty())))
+        Some((place?, run.filter(|run| !run.is_empty()).map(RunText)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Values of states and modes: written in the case of the caller's token, parsed in any case.
 
 use signalbox_domain::queue::{
-    BisectionPart, BlockReason, Mode, Outcome, PrState, QueueStateName, RequestedState,
-    StatusSource, setting,
+    BisectionPart, BlockReason, CheckConclusion, CheckStatus, Mode, Outcome, PrState,
+    QueueStateName, RequestedState, StatusSource, setting,
 };
 use signalbox_domain::token::EnumCase;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
@@ -85,6 +85,34 @@ described! {
     ConclusionWord, "The end of a stay in the queue.", ["MERGED", "FAILED", "CANCELLED"];
     RunStatusWord, "The status of a test run.",
         ["IN_PROGRESS", "FAILED", "CANCELLED", "SUCCEEDED"];
+}
+
+/// The schema of each enum whose names are always in upper case.
+macro_rules! upper {
+    ($($name:ident, $description:literal, $all:ty;)+) => {
+        $(
+            #[derive(Debug)]
+            pub(crate) struct $name;
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    ObjectBuilder::new()
+                        .schema_type(SchemaType::new(Type::String))
+                        .description(Some($description))
+                        .enum_values(Some(<$all>::NAMES.iter().copied()))
+                        .build()
+                        .into()
+                }
+            }
+
+            impl ToSchema for $name {}
+        )+
+    };
+}
+
+upper! {
+    CheckStatusWord, "The status of a check.", CheckStatus;
+    CheckConclusionWord, "The conclusion of a check.", CheckConclusion;
 }
 
 /// The enum of the setting `mode`, for requests that have it without the other settings.

@@ -27,6 +27,7 @@ mod list_pull_requests;
 mod live_schema;
 mod live_shapes;
 mod quarantine_config;
+mod report_check_result;
 mod restart_tests_on_pull_request;
 mod schema;
 mod service;

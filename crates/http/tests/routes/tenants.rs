@@ -203,6 +203,7 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "setImpactedTargets" => Scope::QueueSubmit,
             // It needs two: see above.
             "listFailuresOfTestRun" => continue,
+            "reportCheckResult" => Scope::ChecksReport,
             "uploadTestReports" | "createCiRun" => Scope::TestsUpload,
             "listTestUploads" | "getTestUpload" => Scope::TestsRead,
             _ if operation.tag == "webhooks" => Scope::QueueAdmin,

@@ -220,6 +220,7 @@ fn written() -> BTreeMap<&'static str, Vec<Value>> {
         history::entries_are_filtered_by_state_and_by_when_they_left,
         jobs::the_agenda_names_what_is_due,
         outbox::failing_effects_are_listed_longest_first,
+        queues::external_checks_are_stored_with_their_run,
         queues::targets_are_stored_apart_and_before_a_submission,
         reads::depths_count_live_entries_by_state,
         uploads::an_upload_is_finished_or_retried,

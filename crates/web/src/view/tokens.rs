@@ -132,6 +132,7 @@ fn create(visitor: &Visitor) -> Form {
         Scope::TestsRead => "read test results",
         Scope::TestsUpload => "upload results, ask about quarantine",
         Scope::TestsAdmin => "change quarantine, monitors and settings of tests",
+        Scope::ChecksReport => "report results of external checks",
     };
     let offered = Scope::ALL.into_iter().filter(|scope| visitor.may(*scope));
     let option =

@@ -22,6 +22,8 @@ struct EventFields {
     pr_number: u32,
     pr_numbers: Vec<u32>,
     pr_numbers_in_batch: Option<Vec<u32>>,
+    test_run_id: Option<String>,
+    checks: Vec<String>,
     test_branch: Option<String>,
     test_branch_sha: Option<String>,
     /// Always omitted: a draft pull request on the host is not part of the queue.
@@ -50,6 +52,7 @@ impl EventFields {
             target_branch: place.branch.to_string(),
             action: status_of(event.kind.as_str()),
             status: status_of(event.kind.as_str()),
+            test_run_id: run.map(|run| run.id.to_string()),
             test_branch: run.map(|run| run.branch.to_string()),
             test_branch_sha: run.and_then(|run| run.sha.as_ref()).map(ToString::to_string),
             batched: run.map(|run| run.batched),
@@ -72,6 +75,10 @@ impl EventFields {
             Subject::Batch { prs, together } => {
                 fields.pr_numbers = prs.iter().map(|pr| pr.0).collect();
                 fields.pr_numbers_in_batch = Some(together.iter().map(|pr| pr.0).collect());
+            }
+            Subject::TestRun { prs, checks } => {
+                fields.pr_numbers = prs.iter().map(|pr| pr.0).collect();
+                fields.checks.clone_from(checks);
             }
             Subject::Queue { by, from, to } => {
                 fields.actor.clone_from(by);
@@ -179,6 +186,34 @@ macro_rules! batch {
     };
 }
 
+/// An event of a test run. Its candidate is built.
+macro_rules! test_run {
+    ($doc:tt $event:ident = $name:expr; { $($own:tt)* } $maybe:tt) => {
+        declare! {
+            $doc $event = $name;
+            {
+                timestamp: Time,
+                repository: Repository,
+                target_branch: String,
+                #[schemars(extend("const" = status_of($event::NAME)))]
+                action: &'static str,
+                #[schemars(extend("const" = status_of($event::NAME)))]
+                status: &'static str,
+                pr_numbers: Vec<u32>,
+                #[schemars(required)]
+                test_run_id: Option<String>,
+                #[schemars(required)]
+                test_branch: Option<String>,
+                #[schemars(required)]
+                test_branch_sha: Option<String>,
+                is_bisection: bool,
+                $($own)*
+            }
+            $maybe
+        }
+    };
+}
+
 /// An event of a queue.
 macro_rules! queue {
     ($doc:tt $event:ident = $name:expr; { $($own:tt)* } $maybe:tt) => {
@@ -276,6 +311,9 @@ queue_events! {
 
     /// The last pull request of a batch is on the target branch.
     batch!(BatchMerged => BatchMerged) {} optional { merged_reason: Merged, }
+
+    /// A test run has external checks: a CI must test the commit and report their results.
+    test_run!(ChecksRequested => TestRunChecksRequested) { checks: Vec<String>, }
 
     /// The state of a queue changed: it was paused, resumed or drained, or it switches modes.
     queue!(QueueStateChanged => QueueStateChanged) { previous_state: QueueState, }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::ids::{EntryId, PrNumber, RunId, Sha};
 
 use super::super::{
-    Actor, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit, IgnoredBecause,
-    PassReason, Proven, Queue, RunStatus, TestFailure, TestRun, lanes,
+    Actor, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit, ExternalReport,
+    IgnoredBecause, PassReason, Proven, Queue, Refusal, RunStatus, TestFailure, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave};
@@ -34,6 +34,26 @@ pub(super) fn reported(
     if !news {
         return builder.ignored(IgnoredBecause::Known);
     }
+    conclude(builder, run);
+}
+
+/// Records the report of an external check. A repeated report changes nothing.
+pub(super) fn report_external(
+    builder: &mut TransitionBuilder,
+    report: &ExternalReport,
+) -> Result<(), Refusal> {
+    let run = builder.run(report.run).ok_or(Refusal::UnknownRun { run: report.run })?;
+    if run.accepts(report)? {
+        let mut run = Arc::unwrap_or_clone(run);
+        run.record(report.check.clone());
+        conclude(builder, run);
+    }
+    Ok(())
+}
+
+/// Stores a run with new reports, and ends it if they decide it.
+fn conclude(builder: &mut TransitionBuilder, run: TestRun) {
+    let id = run.id;
     let failed = failed_checks(&run);
     let (done, of) = run.progress();
     builder.put_run(run);

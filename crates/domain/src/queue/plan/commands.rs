@@ -11,7 +11,7 @@ use super::super::{
     RequestedState, SettingsPatch, Submission,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{advance, facts, leave};
+use super::{advance, checks, facts, leave};
 
 pub(super) fn carry_out(builder: &mut TransitionBuilder, command: &Command) -> Result<(), Refusal> {
     match command {
@@ -25,6 +25,7 @@ pub(super) fn carry_out(builder: &mut TransitionBuilder, command: &Command) -> R
         Command::Update { settings, state, reason, by } => {
             update(builder, settings, *state, reason.as_deref(), by)
         }
+        Command::ReportCheck(report) => checks::report_external(builder, report),
         Command::Delete => delete(builder),
     }
 }

@@ -93,6 +93,17 @@ impl TransitionBuilder {
         }
     }
 
+    /// Requests the external checks of a run.
+    pub(super) fn emit_checks_requested(
+        &mut self,
+        id: RunId,
+        prs: Vec<PrNumber>,
+        checks: Vec<String>,
+    ) {
+        let run = self.run(id).map(|run| EventRun::from(&*run));
+        self.event(EventKind::ChecksRequested, Subject::TestRun { prs, checks }, None, run);
+    }
+
     fn note_batch(&mut self, kind: EventKind, batch: EventBatch, pr: PrNumber, reason: &str) {
         let same = |it: &&mut BatchNews| {
             it.batch.run.id == batch.run.id

@@ -76,7 +76,8 @@ pub(super) struct Built<'a> {
     pub(super) has_forge: bool,
 }
 
-/// Starts the checks of a built candidate, if any status is required.
+/// Starts the checks of a built candidate, if any status is required: an event requests the external
+/// ones, and the checks runner gets the others.
 pub(super) fn candidate_built(
     builder: &mut TransitionBuilder,
     id: RunId,
@@ -102,7 +103,7 @@ pub(super) fn candidate_built(
             return fail_group(builder, id, reason, &Culprit::TargetBranch, &[words]);
         }
     };
-    let names = required.names.clone();
+    let (names, external) = (required.names.clone(), required.external.clone());
     let at = builder.at;
     builder.change_run(id, |run| {
         run.required = Some(required);
@@ -117,8 +118,12 @@ pub(super) fn candidate_built(
         builder.change_run(id, |run| run.checks = head_checks.to_vec());
         return checks::pass(builder, id, PassReason::OwnHead);
     }
-    let Some(config_from) = builder.queue.header.target.head.clone() else { return };
     let prs: Vec<PrNumber> = run.group.iter().map(|member| member.pr).collect();
+    let own: Vec<String> = names.into_iter().filter(|name| !external.contains(name)).collect();
+    if !external.is_empty() {
+        builder.emit_checks_requested(id, prs.clone(), external);
+    }
+    let Some(config_from) = builder.queue.header.target.head.clone() else { return };
     if has_forge && builder.queue.header.settings.create_prs_for_testing_branches {
         builder.effect(Effect::OpenTestPullRequest {
             run: id,
@@ -127,6 +132,9 @@ pub(super) fn candidate_built(
             prs: prs.clone(),
         });
     }
+    if own.is_empty() {
+        return;
+    }
     builder.effect(Effect::RunChecks(RunChecks {
         run: id,
         candidate: candidate.clone(),
@@ -134,7 +142,7 @@ pub(super) fn candidate_built(
         target: builder.queue.header.branch.clone(),
         config_from,
         prs,
-        required: names,
+        required: own,
     }));
 }
 
@@ -168,7 +176,10 @@ fn required_statuses(
     statuses: &HostStatuses,
 ) -> Result<RequiredStatuses, (FailReason, String)> {
     let named = |names: Option<Vec<String>>, source| {
-        names.filter(|names| !names.is_empty()).map(|names| RequiredStatuses { names, source })
+        let names = names.filter(|names| !names.is_empty())?;
+        let is_external = |name: &&String| statuses.external.contains(name);
+        let external = names.iter().filter(is_external).cloned().collect();
+        Some(RequiredStatuses { names, source, external })
     };
     if let Some(required) = named(own, StatusSource::Queue) {
         return Ok(required);

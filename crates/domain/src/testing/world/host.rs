@@ -106,8 +106,10 @@ impl World {
         }
         let tree = tree_of(&result);
         let sha = self.commit(result, build.base.clone());
+        let names = vec!["test".to_owned()];
+        let external = if self.rules.external { names.clone() } else { Vec::new() };
         let statuses =
-            HostStatuses { repository: Some(vec!["test".into()]), ..HostStatuses::default() };
+            HostStatuses { repository: Some(names), external, ..HostStatuses::default() };
         let branch = build.branch.clone();
         let candidate = Candidate { sha, tree };
         Fact::CandidateBuilt {

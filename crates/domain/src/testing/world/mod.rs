@@ -2,6 +2,7 @@
 //! commit is a set of changes and checks are a rule over that set. Effects and facts are queued
 //! until a test runs them: in order, out of order, repeated or late.
 
+mod external;
 mod host;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,8 @@ use crate::queue::{
     Settings, Submission, Targets, Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
+
+pub use external::ExternalRequest;
 
 /// The content of a commit: pairs of pull request and version; pushes from outside have number 0.
 pub type Content = BTreeSet<(u32, u32)>;
@@ -32,6 +35,8 @@ pub struct Rules {
     pub flaky: BTreeSet<u32>,
     /// The impacted targets of each; a pull request without an entry impacts all targets.
     pub targets: BTreeMap<u32, BTreeSet<u32>>,
+    /// Whether an external CI runs the check of candidates, so that the host runs none.
+    pub external: bool,
 }
 
 impl Rules {
@@ -79,6 +84,8 @@ pub struct World {
     pub outbox: Vec<NumberedEffect>,
     /// Facts that have not been absorbed.
     pub facts: Vec<Fact>,
+    /// Requested external checks that the CI has not reported.
+    pub requests: Vec<ExternalRequest>,
     /// Every input, including refused commands.
     pub inputs: Vec<(Timestamp, Input)>,
     /// Every input that was not refused.
@@ -139,6 +146,7 @@ impl World {
             at,
             outbox: Vec::new(),
             facts: Vec::new(),
+            requests: Vec::new(),
             inputs: Vec::new(),
             journal: Vec::new(),
             target: Content::new(),
@@ -204,6 +212,7 @@ impl World {
         let ended = transition.changes.entries.iter().filter(|entry| !entry.is_live());
         self.ended = ended.map(|entry| entry.pr).collect();
         self.decisions = transition.decisions;
+        self.requests.extend(transition.events.iter().filter_map(ExternalRequest::of));
         self.events = transition.events;
         self.outbox.extend(transition.effects);
         self.queue = transition.queue;
@@ -365,7 +374,8 @@ impl World {
         }
     }
 
-    /// Absorbs the next fact, or runs the next effect if no fact waits; `false` if nothing is left.
+    /// Absorbs the next fact, or runs the next effect if no fact waits, or lets the external CI
+    /// report if no effect does; `false` if nothing is left.
     pub fn step(&mut self) -> bool {
         if !self.facts.is_empty() {
             let fact = self.facts.remove(0);
@@ -373,6 +383,10 @@ impl World {
         } else if !self.outbox.is_empty() {
             let effect = self.outbox.remove(0);
             self.run(&effect.effect);
+        } else if !self.requests.is_empty() {
+            let request = self.requests.remove(0);
+            // The run may have ended meanwhile.
+            let _refused = self.report(&request);
         } else {
             return false;
         }

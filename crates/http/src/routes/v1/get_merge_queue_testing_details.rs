@@ -2,14 +2,13 @@
 
 use actix_web::web::{Data, Json};
 use serde::Serialize;
-use signalbox_domain::ids::RunId;
 use utoipa::ToSchema;
 
 use crate::api::Api;
 use crate::authenticated::AuthenticatedJson;
-use crate::dto::{RunRequest, TestRunReply, TestRunsReply, Words, shown};
+use crate::dto::{RunRequest, TestRunReply, TestRunsReply, Words};
 use crate::failures::OfRuns;
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 
 /// One run, or all in progress.
 #[derive(Debug, Serialize, ToSchema)]
@@ -57,17 +56,11 @@ pub(crate) async fn handle(
 ) -> Result<Json<Details>, Problem> {
     let ((repo, branch), run) = body;
     let words = Words(caller.compatibility.enum_case());
-    let Some(text) = run else {
+    let Some(run) = run else {
         let runs = api.queues.runs_in_progress(&caller, &repo, &branch).await?;
         let test_runs = runs.iter().map(|run| TestRunReply::of(run, words)).collect();
         return Ok(Json(Details::All(TestRunsReply { test_runs })));
     };
-    // Branches of bisections end in `-bisection…`; ids are accepted in that form too.
-    let id = text.split_once("-bisection").map_or(text.as_str(), |(id, _)| id).parse();
-    let Ok(id) = id.map(RunId) else {
-        let detail = format!("test run {} not found", shown(&text));
-        return Err(Problem::new(Code::UnknownRun, detail));
-    };
-    let run = api.queues.run(&caller, &repo, &branch, id).await?;
+    let run = api.queues.run(&caller, &repo, &branch, run.parse()?).await?;
     Ok(Json(Details::One(Box::new(TestRunReply::of(&run, words)))))
 }

@@ -21,6 +21,7 @@ pub(crate) mod list_pull_requests;
 pub(crate) mod list_uploads;
 pub(crate) mod openapi;
 pub(crate) mod receive_bundle;
+pub(crate) mod report_check_result;
 pub(crate) mod restart_tests_on_pull_request;
 pub(crate) mod set_impacted_targets;
 pub(crate) mod status;
