@@ -122,6 +122,7 @@ impl Product {
             uploads: Arc::new(uploads),
             webhooks: Arc::new(webhooks),
             public_url: None,
+            security_contact: None,
             hints: Arc::new(HintService::new(
                 context.clone(),
                 context.stores.host.inbound_deliveries.clone(),
