@@ -91,7 +91,9 @@ async fn another_organization_and_a_limited_token_find_nothing() {
     let reader = system.token_with(&["--org", "acme", "--scope", "queue:read"]).1;
     let body = with(json!({
         "pr": { "number": 1 }, "prs": [{ "number": 1 }], "impactedTargets": ["a"],
-        "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"
+        "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z",
+        "testRunId": "00000000-0000-0000-0000-000000000001", "sha": "a".repeat(40),
+        "check": "test", "status": "in_progress"
     }));
     for (method, path, example) in operations(&system).await {
         // They are about an organization, and name no repository: see `audit`, `events`,
