@@ -27,7 +27,7 @@ async fn draft(
         outline.add(part, &KnownKeys::new());
     }
     let expected = stores.flaky.tests.repo(repo).await.expect("a read").version;
-    let new = NewIntake { repo, expected, upload, taken_in: outline.taken_in(), at };
+    let new = NewIntake { repo, expected, upload, taken_in: outline.outcome(), at };
     let mut draft = stores.flaky.tests.draft(&new).await.expect("a draft");
     for part in runs.parts(1) {
         let intake = intake(&outline, part, &BTreeSet::new(), &KnownKeys::new());

@@ -152,7 +152,7 @@ pub fn intake(
     known: &KnownKeys<'_>,
 ) -> Intake {
     let upload = outline.upload();
-    let feeds = outline.taken_in().admission == Admission::Counts;
+    let feeds = outline.outcome().admission == Admission::Counts;
     let mut reported_tests = BTreeMap::new();
     let mut additions = BTreeMap::new();
     let mut records = Vec::with_capacity(part.len());

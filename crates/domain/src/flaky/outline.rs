@@ -1,7 +1,7 @@
-//! What concerns all tests of an upload together: whether it counts, and what it says about incidents
-//! and about which tests exist.
+//! What concerns all tests of an upload together: whether it counts, whether it is an incident, and
+//! which tests exist.
 //!
-//! An upload is taken in by parts, so that it needs little memory: the [`Outline`] is made of all
+//! An upload is counted in parts, so that it needs little memory: the [`Outline`] is made of all
 //! parts first, and then each part is counted on its own.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,7 +168,7 @@ impl Outline {
         ended
     }
 
-    /// What a failure is told apart by, if many alike are an incident.
+    /// The fingerprint of a failure, if many with the same one are an incident.
     fn fingerprint(&self, run: &ReportedRun) -> Option<Fingerprint> {
         self.guard.alike_tests().map(|_| Fingerprint::of(message_of(run)))
     }
@@ -185,7 +185,7 @@ impl Outline {
     }
 
     /// The outcome of the upload.
-    pub fn taken_in(&self) -> IngestOutcome {
+    pub fn outcome(&self) -> IngestOutcome {
         IngestOutcome {
             tests: self.counts.tests,
             failed: self.counts.failed,
@@ -232,7 +232,7 @@ impl Outline {
 
     /// What it shows about which tests exist, if it shows anything.
     pub fn stable_run(&self) -> Option<StableRun> {
-        StableRun::of(&self.upload, self.taken_in().admission, self.places.clone())
+        StableRun::of(&self.upload, self.outcome().admission, self.places.clone())
     }
 }
 

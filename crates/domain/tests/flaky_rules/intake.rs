@@ -73,7 +73,7 @@ fn outlined(
 fn taken(upload: &Upload, runs: &[ReportedRun], settings: &Settings) -> (IngestOutcome, Intake) {
     let (outline, mut parts) = outlined(upload, runs, settings, &KnownKeys::new(), 1_000);
     assert_eq!(parts.len(), 1);
-    (outline.taken_in(), parts.remove(0))
+    (outline.outcome(), parts.remove(0))
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn parts_add_up_to_the_whole() {
     assert!(parts.is_empty() && !one.additions.is_empty());
     for size in [0, 1, 2, 3, 7, 39, 40] {
         let (outline, parts) = outlined(&upload(), &runs, &settings, &KnownKeys::new(), size);
-        assert_eq!(outline.taken_in(), whole.taken_in());
+        assert_eq!(outline.outcome(), whole.outcome());
         assert_eq!(outline.stable_run(), whole.stable_run());
         let known = one.reported_tests.keys().map(|id| (*id, None)).collect();
         assert_eq!(outline.look(&known).failing, whole.look(&known).failing);
@@ -253,7 +253,7 @@ fn a_second_test_under_a_known_id_is_ignored() {
     let ids: Vec<TestId> = parts[0].reported_tests.keys().copied().collect();
     assert_eq!(ids, [id], "the other one has the id of a stored test");
     assert_eq!(parts[0].reported_tests[&id].key, known);
-    let outcome = outline.taken_in();
+    let outcome = outline.outcome();
     assert_eq!((outcome.tests, outcome.failed, outcome.runs), (1, 0, 1));
     assert!(outline.reports(id) && !outline.reports(hidden));
 }

@@ -115,7 +115,7 @@ impl FlakyService {
         last: &BTreeMap<TestId, Option<Timestamp>>,
         at: Timestamp,
     ) -> Result<Option<(IncidentChanges, BTreeSet<TestId>)>, Error> {
-        if outline.taken_in().admission != Admission::Counts || !settings.guard.enabled {
+        if outline.outcome().admission != Admission::Counts || !settings.guard.enabled {
             return Ok(None);
         }
         let repo = RepoRef { org: repository.org, id: repository.id };

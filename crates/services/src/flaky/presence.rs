@@ -34,10 +34,10 @@ pub(super) struct Names {
     windows: BTreeMap<TestId, Windows>,
 }
 
-/// What must be known of all reported tests to see which names are new or back.
+/// What is needed of all reported tests to find names that are new or back.
 #[derive(Default)]
 pub(super) struct Reported {
-    /// Since when stable branches have contained those that have not retired.
+    /// Since when stable branches have contained the tests that have not retired.
     since: BTreeSet<Timestamp>,
     retired: BTreeMap<TestId, TestRecord>,
 }

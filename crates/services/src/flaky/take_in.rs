@@ -51,7 +51,7 @@ impl ResultsSink for FlakyService {
     }
 }
 
-/// What is known of the tests of an upload before it.
+/// The tests of an upload before it.
 #[derive(Default)]
 struct Before {
     /// The last counted failure of each.
@@ -74,7 +74,7 @@ impl FlakyService {
         let at = known.progress.as_of(upload, self.context.clock.now());
         let settings = settings_of(repo, known);
         let (outline, mut before) = self.outlined(repo, upload, runs, &settings).await?;
-        let taken_in = outline.taken_in();
+        let taken_in = outline.outcome();
         let last = &before.last_failures;
         let assessed = self.assess(repository, &settings, &outline, last, at).await?;
         let (mut changes, excluded) = assessed.unwrap_or_default();
@@ -146,7 +146,7 @@ impl FlakyService {
         Ok(self.committed(&commit, has_steps, done)?.map(|()| taken_in))
     }
 
-    /// What concerns all tests of an upload together, and what is known of them.
+    /// What concerns all tests of an upload together, and these tests before it.
     async fn outlined(
         &self,
         repo: RepoRef,
@@ -174,8 +174,8 @@ impl FlakyService {
 
     /// Counts a part of an upload in the windows of its tests, and judges the tests about which it
     /// can say anything new. A test that passed, has not failed for as long as any monitor looks
-    /// back, and is not watched, stays healthy. The recounts of these tests are taken out of
-    /// `recounts`.
+    /// back, and is not watched, stays healthy. The recounts of these tests are removed
+    /// from `recounts`.
     ///
     /// Besides the tests themselves, only the summaries of the judged tests on the tested code are
     /// read, and none of their history.

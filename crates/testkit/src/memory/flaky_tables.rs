@@ -163,7 +163,7 @@ impl FlakyTables {
         }
     }
 
-    /// Writes steps of tests, and what is known of tests after them.
+    /// Writes steps of tests, and the windows and presences of tests after them.
     pub(super) fn change_tests(
         &mut self,
         repo: RepoRef,

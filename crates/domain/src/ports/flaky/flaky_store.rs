@@ -9,13 +9,15 @@ use async_trait::async_trait;
 
 use crate::audit::AuditRecord;
 use crate::flaky::{
-    Actor, CodeSummary, FailureHistory, Incident, IncidentId, IngestOutcome, Intake, JournalRecord,
-    Presence, Progress, Recount, RunRecord, SameCode, Settings, Summary, TestCase, TestId, Upload,
+    Actor, CodeSummary, FailureHistory, Incident, IncidentId, IngestOutcome, JournalRecord,
+    Presence, Progress, Recount, RunRecord, SameCode, Settings, Summary, TestCase, TestId,
     UploadId, Windows,
 };
 use crate::ids::{OrgId, RepoId};
 use crate::ports::{CommitError, EventRecord, StoreError, Version};
 use crate::time::Timestamp;
+
+use super::flaky_draft::{FlakyDraft, NewIntake};
 
 /// A repository and its organization. Every access names both, so that a repository of another
 /// organization appears empty.
@@ -166,47 +168,6 @@ pub struct FlakyCommit<'a> {
     pub at: Timestamp,
     /// The record for the audit log, when the step is an administrative change.
     pub audit: Option<&'a AuditRecord>,
-}
-
-/// An upload whose results are committed.
-#[derive(Clone, Copy, Debug)]
-pub struct NewIntake<'a> {
-    /// The repository.
-    pub repo: RepoRef,
-    /// The version that the results were judged on.
-    pub expected: Version,
-    /// The upload.
-    pub upload: &'a Upload,
-    /// Its outcome.
-    pub taken_in: IngestOutcome,
-    /// As [`FlakyCommit::at`].
-    pub at: Timestamp,
-}
-
-/// The results of some tests of an upload, and what follows for these tests.
-#[derive(Clone, Copy, Debug)]
-pub struct IntakePart<'a> {
-    /// The results.
-    pub intake: &'a Intake,
-    /// As [`FlakyCommit::steps`].
-    pub steps: &'a [TestStep],
-    /// As [`FlakyCommit::windows`].
-    pub windows: &'a BTreeMap<TestId, Windows>,
-    /// As [`FlakyCommit::presences`].
-    pub presences: &'a BTreeMap<TestId, Option<Presence>>,
-}
-
-/// A step with the results of an upload. They come in parts, so that even the largest upload needs
-/// little memory, and are kept in a compact form until the commit, which writes everything or
-/// nothing. Dropped before, it has written nothing.
-#[async_trait]
-pub trait FlakyDraft: Send {
-    /// Adds the results of tests that no earlier part has.
-    async fn add(&mut self, part: &IntakePart<'_>) -> Result<(), StoreError>;
-
-    /// Writes all parts and a step, as [`FlakyStore::commit`] does. The step is of the same repository
-    /// and version.
-    async fn commit(self: Box<Self>, commit: &FlakyCommit<'_>) -> Result<Version, CommitError>;
 }
 
 /// The data of a CI run, from `create-ci-run`.

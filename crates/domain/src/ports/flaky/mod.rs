@@ -2,6 +2,7 @@
 
 mod blob_store;
 mod blob_writer;
+mod flaky_draft;
 mod flaky_reads;
 mod flaky_store;
 mod report_reader;
@@ -11,11 +12,11 @@ use std::sync::Arc;
 
 pub use blob_store::{Blob, BlobError, BlobStore};
 pub use blob_writer::BlobWriter;
+pub use flaky_draft::{FlakyDraft, IntakePart, NewIntake};
 pub use flaky_reads::{FlakyReads, MAX_CLUSTERS, Seek, TestList, TestNumbers};
 pub use flaky_store::{
-    CiRun, FlakyCommit, FlakyDraft, FlakyRepo, FlakyStore, IncidentChanges, IncidentStep,
-    IntakePart, KnownIncidents, NewIntake, ProgressStep, RepoRef, SettingsStep, TestRecord,
-    TestStep,
+    CiRun, FlakyCommit, FlakyRepo, FlakyStore, IncidentChanges, IncidentStep, KnownIncidents,
+    ProgressStep, RepoRef, SettingsStep, TestRecord, TestStep,
 };
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use upload_store::{LeasedUpload, UploadStore};

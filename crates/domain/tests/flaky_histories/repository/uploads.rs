@@ -145,7 +145,7 @@ impl Repository {
             outline.add(part, &known);
         }
         let excluded = self.look_at(&outline);
-        self.note(&outline.taken_in());
+        self.note(&outline.outcome());
         let mut most = None;
         for part in runs.parts(size) {
             let intake = intake(&outline, part, &excluded, &known);
@@ -159,13 +159,13 @@ impl Repository {
             most = most.max(failures.map(|it| it.occurrence_count).max());
         }
         self.note(&most);
-        self.said.push(outline.taken_in().admission.as_str().to_owned());
+        self.said.push(outline.outcome().admission.as_str().to_owned());
     }
 
     /// What the upload means for incidents: the tests whose failures do not count.
     fn look_at(&mut self, outline: &Outline) -> BTreeSet<TestId> {
         let counts = Admission::Counts;
-        if outline.taken_in().admission != counts || !self.settings.guard.enabled {
+        if outline.outcome().admission != counts || !self.settings.guard.enabled {
             return BTreeSet::new();
         }
         let known = self.records.iter().map(|(id, record)| (*id, record.last_failure_at)).collect();

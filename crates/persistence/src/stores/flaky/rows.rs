@@ -83,7 +83,7 @@ pub(super) struct SettingsRow {
     pub(super) change: Json,
 }
 
-/// Rows of steps of tests, and of what is known of tests after them.
+/// Rows of steps of tests, and of what stable branches show of tests after them.
 pub(super) struct TestRows {
     pub(super) states: Vec<StateRow>,
     pub(super) journal: Vec<JournalRow>,
