@@ -46,7 +46,7 @@ pub trait FlakyDraft: Send {
     /// Adds the results of tests that no earlier part has.
     async fn add(&mut self, part: &IntakePart<'_>) -> Result<(), StoreError>;
 
-    /// Writes all parts and a step, as [`FlakyStore::commit`] does. The step is of the same repository
-    /// and version.
+    /// Writes all parts and a step, as [`FlakyStore::commit`](super::FlakyStore::commit) does. The
+    /// step is of the same repository and version.
     async fn commit(self: Box<Self>, commit: &FlakyCommit<'_>) -> Result<Version, CommitError>;
 }
