@@ -25,14 +25,17 @@ keep() {
 
 if [ ! -s "$POSITION" ]; then
     page=$(get limit=1)
-    keep "$(printf '%s' "$page" | jq -r .newest)"
+    position=$(printf '%s' "$page" | jq -er .newest)
+    keep "$position"
 fi
 while :; do
     page=$(get "after=$(cat "$POSITION")")
+    # What is no page of events ends this script here and loses no position.
+    position=$(printf '%s' "$page" | jq -er .next)
     printf '%s' "$page" | jq -c '.events[].payload' | while IFS= read -r event; do
         printf '%s\n' "$event" | "$@" || exit 1
     done
-    keep "$(printf '%s' "$page" | jq -r .next)"
+    keep "$position"
     if printf '%s' "$page" | jq -e '.next == .newest' >/dev/null; then
         sleep 2
     fi

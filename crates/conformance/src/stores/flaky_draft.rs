@@ -105,6 +105,29 @@ pub async fn a_draft_writes_everything_or_nothing(stores: &Stores) {
     assert_eq!(outcome().await, Some((3, 2, 3)));
 }
 
+/// A test that retention deletes before the commit is stored again whole, or the commit conflicts.
+pub async fn a_test_that_is_deleted_before_the_commit_is_not_half_stored(stores: &Stores) {
+    let scenario = Scenario::new(stores, "acme").await;
+    scenario.report(1, vec![scenario.run("a", true)]).await;
+    scenario.wait(50 * 24);
+    let runs = [scenario.run("a", true), scenario.run("b", true)];
+    let upload = scenario.upload(2);
+    let new = draft(stores, &scenario, &upload, &runs).await;
+    let recently = scenario.now().minus(Span::hours(24));
+    while stores.flaky.tests.prune(recently, 1_000).await.expect("deleted") > 0 {}
+    let names = ["a", "b"];
+    assert_eq!(stored(stores, &scenario, &names).await, (String::new(), 0));
+    match commit(&scenario, new).await {
+        Ok(_) => {
+            assert_eq!(stored(stores, &scenario, &names).await, ("ab".to_owned(), 2));
+        }
+        Err(CommitError::Conflict) => {
+            assert_eq!(stored(stores, &scenario, &names).await, (String::new(), 0));
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// Whatever its parts are, an upload is one step: tests, their status, lists and events.
 pub async fn parts_of_an_upload_are_one_step(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;

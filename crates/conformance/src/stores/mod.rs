@@ -78,6 +78,7 @@ macro_rules! store_conformance {
             flaky::a_disagreement_changes_status_list_and_events_in_one_commit,
             flaky::a_step_on_an_old_version_writes_nothing,
             flaky_draft::a_draft_writes_everything_or_nothing,
+            flaky_draft::a_test_that_is_deleted_before_the_commit_is_not_half_stored,
             flaky_draft::parts_of_an_upload_are_one_step,
             flaky::concurrent_uploads_are_judged_together,
             flaky_lists::failing_tests_are_found_by_time,

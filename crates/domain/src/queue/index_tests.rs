@@ -79,7 +79,7 @@ fn rules() -> impl Strategy<Value = Rules> {
     })
 }
 
-/// One setting that changes what is tested together. The mode changes only where nothing waits.
+/// One setting that changes what is tested together.
 fn patch() -> impl Strategy<Value = SettingsPatch> {
     let none = SettingsPatch::default;
     prop_oneof![

@@ -156,18 +156,16 @@ impl FlakyService {
     ) -> Result<(Outline, Before), Error> {
         let mut outline = Outline::new(upload, settings);
         let mut before = Before::default();
-        let mut parts = runs.parts(self.part).peekable();
-        let mut first = true;
-        while let Some(part) = parts.next() {
+        let is_whole = runs.parts(self.part).nth(1).is_none();
+        for part in runs.parts(self.part) {
             let records = by_id(self.context.stores.tests.tests(repo, &part.ids()).await?);
             outline.add(part, &keys(&records));
             let last = records.iter().map(|(id, record)| (*id, record.last_failure_at));
             before.last_failures.extend(last);
             before.reported.note(&records);
-            if first && parts.peek().is_none() {
+            if is_whole {
                 before.records = Some(records);
             }
-            first = false;
         }
         Ok((outline, before))
     }
