@@ -28,6 +28,7 @@ mod receiver;
 mod refusals;
 mod requests;
 mod restart;
+mod round_trips;
 mod scrape;
 mod secrets;
 mod storm;

@@ -1,7 +1,7 @@
 //! Columns of rows that are sent as JSON.
 
 use signalbox_domain::flaky::{IncidentId, TestId, UploadId};
-use signalbox_domain::ids::{OrgId, RepoId};
+use signalbox_domain::ids::{EntryId, OrgId, QueueId, RepoId, RunId, TokenId};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
@@ -39,7 +39,8 @@ macro_rules! values {
 }
 
 values! {
-    OrgId: Id, RepoId: Id, TestId: Id, IncidentId: Id, UploadId: Id, Uuid: Id, Timestamp: Moment, Json: Document,
+    OrgId: Id, RepoId: Id, QueueId: Id, EntryId: Id, RunId: Id, TokenId: Id, TestId: Id,
+    IncidentId: Id, UploadId: Id, Uuid: Id, Timestamp: Moment, Json: Document,
     String: Text, &'static str: Text, i64: BigInt, bool: Bool,
 }
 

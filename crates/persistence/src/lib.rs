@@ -21,6 +21,7 @@ mod schema;
 mod shared_key;
 mod sql_types;
 mod sqlite;
+mod statement;
 mod trouble;
 mod work;
 

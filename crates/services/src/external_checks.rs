@@ -41,8 +41,8 @@ impl QueueService {
         branch: &BranchName,
         result: CheckResult,
     ) -> Result<(), Error> {
-        let repository = self.repository(caller, Scope::ChecksReport, repo).await?;
-        let queue = self.find(caller.org, &repository, branch).await?;
+        let (repository, queue, _) =
+            self.queue_of(caller, Scope::ChecksReport, repo, branch).await?;
         let CheckResult { run: id, sha, check: name, status, conclusion, url, summary } = result;
         let at = self.context().clock.now();
         let check = CheckReport { name, status, conclusion, url, summary, at };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use signalbox_domain::audit::{AuditAction, AuditFields, of_queue};
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
 use signalbox_domain::ports::{
-    CreateError, GitHost, PullRequestQuery, QueueKey, QueueRef, Repository,
+    CreateError, GitHost, Located, PullRequestQuery, QueueKey, QueueRef, Repository, Version,
 };
 use signalbox_domain::queue::{
     Command, Fact, Input, Mode, Queue, RequestedState, Settings, SettingsPatch,
@@ -116,8 +116,7 @@ impl QueueService {
             AuditEntryBuilder::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
         let (settings, by) = (Box::new(change), caller.actor());
         let command = Command::Update { settings, state: None, reason: None, by };
-        let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
-        let queue = self.find(caller.org, &repository, branch).await?;
+        let (_, queue, _) = self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
         let changed = |newest: &Queue| newest.header.settings != *expected;
         let input = Input::Command(command);
         let taken = self.stepper.step_unless(queue, &input, Some(&audit_entry), changed).await?;
@@ -238,8 +237,7 @@ impl QueueService {
         branch: &BranchName,
         command: Command,
     ) -> Result<Arc<Queue>, Error> {
-        let repository = self.repository(caller, scope, repo).await?;
-        let queue = self.find(caller.org, &repository, branch).await?;
+        let (repository, queue, _) = self.queue_of(caller, scope, repo, branch).await?;
         self.step(queue, &repository, branch, Input::Command(command), None).await
     }
 
@@ -253,8 +251,7 @@ impl QueueService {
         command: Command,
         audit_entry: &AuditEntryBuilder,
     ) -> Result<Arc<Queue>, Error> {
-        let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
-        let queue = self.find(caller.org, &repository, branch).await?;
+        let (repository, queue, _) = self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
         self.step(queue, &repository, branch, Input::Command(command), Some(audit_entry)).await
     }
 
@@ -272,6 +269,47 @@ impl QueueService {
         })
     }
 
+    /// The caller's repository of this name and the queue of a branch, with its latest version,
+    /// after checking scope and repository of the token.
+    pub(super) async fn queue_of(
+        &self,
+        caller: &Caller,
+        scope: Scope,
+        name: &RepoName,
+        branch: &BranchName,
+    ) -> Result<(Repository, QueueRef, Version), Error> {
+        self.check(caller, scope, name)?;
+        let context = self.context();
+        let queues = context.stores.queues.as_ref();
+        let located = context.repositories.located(queues, caller.org, name, branch).await?;
+        let repository = match located {
+            Some(Located { repository, queue: Some((queue, version)) }) => {
+                return Ok((repository, queue, version));
+            }
+            Some(Located { repository, queue: None }) => repository,
+            None => self.repository(caller, scope, name).await?,
+        };
+        Err(Error::UnknownQueue { repo: repository.name, branch: branch.clone() })
+    }
+
+    /// Checks scope and repository of the caller's token; returns the repository's host.
+    fn check(
+        &self,
+        caller: &Caller,
+        scope: Scope,
+        name: &RepoName,
+    ) -> Result<Arc<dyn GitHost>, Error> {
+        if !caller.may(scope) {
+            return Err(Error::MissingScope(scope));
+        }
+        let context = self.context();
+        if !context.repositories.may_see(caller, name) {
+            return Err(Error::UnknownRepository(name.clone()));
+        }
+        let host = context.hosts.git_host(caller.org, &name.host);
+        host.ok_or_else(|| Error::UnknownRepository(name.clone()))
+    }
+
     /// The caller's repository of this name, after checking scope and repository of the token. On
     /// hosts that allow it, an existing repository is registered on first use.
     pub(super) async fn repository(
@@ -280,16 +318,8 @@ impl QueueService {
         scope: Scope,
         name: &RepoName,
     ) -> Result<Repository, Error> {
-        if !caller.may(scope) {
-            return Err(Error::MissingScope(scope));
-        }
+        let host = self.check(caller, scope, name)?;
         let context = self.context();
-        if !context.repositories.may_see(caller, name) {
-            return Err(Error::UnknownRepository(name.clone()));
-        }
-        let Some(host) = context.hosts.git_host(caller.org, &name.host) else {
-            return Err(Error::UnknownRepository(name.clone()));
-        };
         if let Some(known) = context.repositories.named(caller.org, name).await? {
             return Ok(known);
         }

@@ -131,10 +131,9 @@ impl QueueService {
         repo: &RepoName,
         branch: &BranchName,
     ) -> Result<(QueueRef, Arc<Queue>), Error> {
-        let repository = self.repository(caller, Scope::QueueRead, repo).await?;
-        let queue = self.find(caller.org, &repository, branch).await?;
-        match self.stepper.load(queue).await? {
-            Some((_, state)) => Ok((queue, state)),
+        let (_, queue, version) = self.queue_of(caller, Scope::QueueRead, repo, branch).await?;
+        match self.stepper.at(queue, version).await? {
+            Some(state) => Ok((queue, state)),
             None => Err(Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() }),
         }
     }

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
-use signalbox_domain::ids::{HostId, OrgId, RepoId, RepoName};
-use signalbox_domain::ports::{GitHost, Hosts, RepoStore, Repository, StoreError};
+use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoId, RepoName};
+use signalbox_domain::ports::{
+    GitHost, Hosts, Located, QueueStore, RepoStore, Repository, StoreError,
+};
 use signalbox_domain::token::Caller;
 
 use super::Context;
@@ -29,6 +31,17 @@ impl Repositories {
         name: &RepoName,
     ) -> Result<Option<Repository>, StoreError> {
         self.store.find_by_name(org, name, self.hosts.any_case(org, &name.host)).await
+    }
+
+    /// The organization's repository of this name, with the queue of a branch.
+    pub(super) async fn located(
+        &self,
+        queues: &dyn QueueStore,
+        org: OrgId,
+        name: &RepoName,
+        branch: &BranchName,
+    ) -> Result<Option<Located>, StoreError> {
+        queues.locate(org, name, self.hosts.any_case(org, &name.host), branch).await
     }
 
     /// Registers a repository, or returns the one that already has its name.

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quick_cache::sync::Cache;
 use signalbox_domain::audit::{AuditRecord, of_queue};
-use signalbox_domain::ids::{PrNumber, RepoId};
+use signalbox_domain::ids::{PrNumber, RepoId, RepoName};
 use signalbox_domain::ports::{
     Commit, CommitError, EventRecord, Loaded, Observed, QueueKey, QueuePlace, QueueRef, StoreError,
     Version,
 };
 use signalbox_domain::queue::{
-    Command, EffectClass, Event, Fact, Input, Queue, Refusal, Submission, Transition, absorb,
-    decide, next_deadline,
+    Command, EffectClass, Event, Fact, Input, Queue, Refusal, ReportedTargets, Submission,
+    Transition, absorb, decide, next_deadline,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -33,8 +33,8 @@ pub(super) struct Stepper {
     pub(super) context: QueueContext,
     remembered: Cache<QueueRef, (Version, Arc<Queue>)>,
     turns: Mutex<BTreeMap<QueueRef, Arc<async_lock::Mutex<()>>>>,
-    /// Whether the hosts of repositories have a forge.
-    forges: Cache<RepoId, bool>,
+    /// The names of repositories, which never change.
+    names: Cache<RepoId, Arc<RepoName>>,
 }
 
 impl Stepper {
@@ -43,7 +43,7 @@ impl Stepper {
             context,
             remembered: Cache::new(REMEMBERED),
             turns: Mutex::new(BTreeMap::new()),
-            forges: Cache::new(REMEMBERED),
+            names: Cache::new(REMEMBERED),
         }
     }
 
@@ -54,16 +54,47 @@ impl Stepper {
     ) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
         let known = self.remembered.get(&queue);
         let version = known.as_ref().map(|(version, _)| *version);
-        match self.context.stores.queues.load(queue, version).await? {
-            Some(Loaded::Current) => Ok(known),
+        let loaded = self.context.stores.queues.load(queue, version).await?;
+        Ok(self.latest(queue, known, loaded))
+    }
+
+    /// The latest state, and the targets that were reported before a submission. A report after the
+    /// load makes the commit fail, and both are read again.
+    async fn load_for(
+        &self,
+        queue: QueueRef,
+        input: &Input,
+    ) -> Result<Option<(Version, Arc<Queue>, Option<ReportedTargets>)>, StoreError> {
+        let Input::Command(Command::Submit(submission)) = input else {
+            let loaded = self.load(queue).await?;
+            return Ok(loaded.map(|(version, state)| (version, state, None)));
+        };
+        let known = self.remembered.get(&queue);
+        let version = known.as_ref().map(|(version, _)| *version);
+        let pr = submission.pull_request.number;
+        let loaded = self.context.stores.queues.load_with_targets(queue, version, pr).await?;
+        let (loaded, targets) = loaded.unzip();
+        let latest = self.latest(queue, known, loaded);
+        Ok(latest.map(|(version, state)| (version, state, targets.flatten())))
+    }
+
+    /// The state after a load with this version known.
+    fn latest(
+        &self,
+        queue: QueueRef,
+        known: Option<(Version, Arc<Queue>)>,
+        loaded: Option<Loaded>,
+    ) -> Option<(Version, Arc<Queue>)> {
+        match loaded {
+            Some(Loaded::Current) => known,
             Some(Loaded::Fresh(fresh, version)) => {
                 let fresh = Arc::<Queue>::from(fresh);
                 self.remember(queue, version, fresh.clone());
-                Ok(Some((version, fresh)))
+                Some((version, fresh))
             }
             None => {
                 self.remembered.remove(&queue);
-                Ok(None)
+                None
             }
         }
     }
@@ -78,14 +109,23 @@ impl Stepper {
         let listed = self.context.stores.queues.versions(watched_at).await?;
         let mut found = Vec::with_capacity(listed.len());
         for (key, version) in listed {
-            let known = self.remembered.get(&key.queue).filter(|(known, _)| *known == version);
-            let newest = match known {
-                Some(known) => Some(known),
-                None => self.load(key.queue).await?,
-            };
-            found.extend(newest.map(|(_, queue)| (key, queue)));
+            found.extend(self.at(key.queue, version).await?.map(|queue| (key, queue)));
         }
         Ok(found)
+    }
+
+    /// The state of this version, which was the latest a moment ago, or a later one.
+    pub(super) async fn at(
+        &self,
+        queue: QueueRef,
+        version: Version,
+    ) -> Result<Option<Arc<Queue>>, StoreError> {
+        let known = self.remembered.get(&queue).filter(|(known, _)| *known >= version);
+        let latest = match known {
+            Some(known) => Some(known),
+            None => self.load(queue).await?,
+        };
+        Ok(latest.map(|(_, state)| state))
     }
 
     /// Executes a step and returns the new state; `None` if the queue does not exist.
@@ -121,11 +161,13 @@ impl Stepper {
         let _turn = turn.lock().await;
         for _ in 0..ATTEMPTS {
             let at = self.context.clock.now();
-            let Some((version, before)) = self.load(queue).await? else { return Ok(None) };
+            let Some((version, before, targets)) = self.load_for(queue, input).await? else {
+                return Ok(None);
+            };
             if out_of_date(&before) {
                 return Ok(Some((before, false)));
             }
-            let input = &*self.with_targets(queue, input).await?;
+            let input = &*with_targets(input, targets);
             let transition = apply(&before, input, at)?;
             if transition.is_empty() && transition.queue.header == before.header {
                 return Ok(Some((before, true)));
@@ -149,22 +191,6 @@ impl Stepper {
             }
         }
         Err(Error::Busy)
-    }
-
-    /// Adds the targets that were reported before a submission. They are read after the state, so
-    /// that a concurrent report makes the commit fail and both are read again.
-    async fn with_targets<'a>(
-        &self,
-        queue: QueueRef,
-        input: &'a Input,
-    ) -> Result<Cow<'a, Input>, StoreError> {
-        let Input::Command(Command::Submit(submission)) = input else {
-            return Ok(Cow::Borrowed(input));
-        };
-        let pr = submission.pull_request.number;
-        let targets = self.context.stores.queues.targets(queue, pr).await?;
-        let submission = Submission { targets, ..submission.as_ref().clone() };
-        Ok(Cow::Owned(Input::Command(Command::Submit(Box::new(submission)))))
     }
 
     async fn commit(
@@ -219,25 +245,30 @@ impl Stepper {
         queue: QueueRef,
         transition: &Transition,
     ) -> Result<Vec<PrNumber>, StoreError> {
-        let repo = transition.queue.header.repo;
         if transition.shown.is_empty() {
             return Ok(Vec::new());
         }
-        let known = self.forges.get(&repo);
-        let shows = if let Some(shows) = known {
-            shows
-        } else {
-            let found = self.context.repositories.find(queue.org, repo).await?;
-            let hosts = &self.context.hosts;
-            let forge = found.and_then(|found| hosts.forge(queue.org, &found.name.host));
-            self.forges.insert(repo, forge.is_some());
-            forge.is_some()
-        };
-        let prs = transition.shown.iter().filter(|_| shows);
-        Ok(prs.copied().collect())
+        let name = self.name(queue, transition.queue.header.repo).await?;
+        let shows = self.context.hosts.forge(queue.org, &name.host).is_some();
+        Ok(if shows { transition.shown.iter().copied().collect() } else { Vec::new() })
     }
 
-    /// The event records of a transition, with the repository's present name.
+    /// The name of a queue's repository.
+    async fn name(&self, queue: QueueRef, repo: RepoId) -> Result<Arc<RepoName>, StoreError> {
+        if let Some(known) = self.names.get(&repo) {
+            return Ok(known);
+        }
+        let found = self.context.repositories.find(queue.org, repo).await?;
+        let found = found.ok_or_else(|| StoreError::Corrupt {
+            what: format!("queue {}", queue.id),
+            source: "its repository is not registered".into(),
+        })?;
+        let name = Arc::new(found.name);
+        self.names.insert(repo, name.clone());
+        Ok(name)
+    }
+
+    /// The event records of a transition.
     async fn event_records(
         &self,
         queue: QueueRef,
@@ -247,12 +278,8 @@ impl Stepper {
             return Ok(Vec::new());
         }
         let header = &transition.queue.header;
-        let found = self.context.repositories.find(queue.org, header.repo).await?;
-        let repository = found.ok_or_else(|| StoreError::Corrupt {
-            what: format!("queue {}", queue.id),
-            source: "its repository is not registered".into(),
-        })?;
-        let place = QueuePlace { repo: repository.name, branch: header.branch.clone() };
+        let name = self.name(queue, header.repo).await?;
+        let place = QueuePlace { repo: name.as_ref().clone(), branch: header.branch.clone() };
         let record = |event: &Event| EventRecord {
             id: self.context.ids.new_id(),
             kind: event.kind.as_str(),
@@ -305,6 +332,13 @@ fn watched_until(before: &Queue, after: &Queue, at: Timestamp) -> Option<Timesta
         return Some(Timestamp::from_unix_micros(i64::MAX));
     }
     watched(before).then(|| at.plus(Span::minutes(WATCHED_MINUTES)))
+}
+
+/// Adds its targets to a submission.
+fn with_targets(input: &Input, targets: Option<ReportedTargets>) -> Cow<'_, Input> {
+    let Input::Command(Command::Submit(submission)) = input else { return Cow::Borrowed(input) };
+    let submission = Submission { targets, ..submission.as_ref().clone() };
+    Cow::Owned(Input::Command(Command::Submit(Box::new(submission))))
 }
 
 fn deleted(transition: &Transition) -> bool {

@@ -2,7 +2,7 @@
 //! of date when the planner decides.
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
-use signalbox_domain::ports::{GitHost, PullRequestQuery, QueueRef, Repository};
+use signalbox_domain::ports::{GitHost, PullRequestQuery, QueueRef, Repository, Version};
 use signalbox_domain::queue::{
     Actor, Command, Fact, Input, Priority, Queue, Submission, SubmitReason,
 };
@@ -38,10 +38,12 @@ impl QueueService {
         if options.priority.is_some_and(Priority::is_urgent) && !caller.may(Scope::QueueUrgent) {
             return Err(Error::MissingScope(Scope::QueueUrgent));
         }
-        let repository = self.repository(caller, Scope::QueueSubmit, repo).await?;
+        let (repository, queue, version) =
+            self.queue_of(caller, Scope::QueueSubmit, repo, branch).await?;
         let options = SubmitOptions { force: false, ..options };
         let by = (SubmitReason::ApiRequested, caller.actor());
-        self.submit_as(&repository, branch, pr, options, by).await
+        let queue = (queue, Some(version));
+        self.submit_to(queue, &repository, branch, pr, options, by).await
     }
 
     /// Submits for an actor whose permissions are already checked, with the channel of the request.
@@ -51,11 +53,24 @@ impl QueueService {
         branch: &BranchName,
         pr: PrNumber,
         options: SubmitOptions,
-        (reason, by): (SubmitReason, Actor),
+        by: (SubmitReason, Actor),
     ) -> Result<(), Error> {
         let queue = self.find(repository.org, repository, branch).await?;
+        self.submit_to((queue, None), repository, branch, pr, options, by).await
+    }
+
+    /// Submits to a queue whose version is known if it has just been read.
+    async fn submit_to(
+        &self,
+        (queue, version): (QueueRef, Option<Version>),
+        repository: &Repository,
+        branch: &BranchName,
+        pr: PrNumber,
+        options: SubmitOptions,
+        (reason, by): (SubmitReason, Actor),
+    ) -> Result<(), Error> {
         let host = self.git_host(repository)?;
-        self.refresh_target(queue, repository, host.as_ref()).await?;
+        self.refresh_target((queue, version), repository, host.as_ref()).await?;
         for _ in 0..READS {
             let read_at = self.context().clock.now();
             let pull_request = host
@@ -96,13 +111,20 @@ impl QueueService {
     /// answer, the queue repeats the read.
     async fn refresh_target(
         &self,
-        queue: QueueRef,
+        (queue, version): (QueueRef, Option<Version>),
         repository: &Repository,
         host: &dyn GitHost,
     ) -> Result<(), Error> {
-        let Some(state) = self.state(queue).await? else { return Ok(()) };
+        if !host.abilities().needs_polling {
+            return Ok(());
+        }
+        let state = match version {
+            Some(version) => self.stepper.at(queue, version).await?,
+            None => self.state(queue).await?,
+        };
+        let Some(state) = state else { return Ok(()) };
         let (header, is_idle) = (&state.header, state.entries_in_order().next().is_none());
-        if !is_idle || !host.abilities().needs_polling {
+        if !is_idle {
             return Ok(());
         }
         let read_at = self.context().clock.now();

@@ -21,8 +21,8 @@ impl QueueService {
         pr: PrNumber,
         targets: ReportedTargets,
     ) -> Result<(), Error> {
-        let repository = self.repository(caller, Scope::QueueSubmit, repo).await?;
-        let queue = self.find(caller.org, &repository, branch).await?;
+        let (repository, queue, _) =
+            self.queue_of(caller, Scope::QueueSubmit, repo, branch).await?;
         if self.is_late(queue, &repository, pr, targets.sha.as_ref()).await? {
             return Ok(());
         }

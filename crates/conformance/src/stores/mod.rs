@@ -144,6 +144,7 @@ macro_rules! store_conformance {
             queues::only_live_entries_and_runs_that_matter_are_loaded,
             queues::targets_are_stored_apart_and_before_a_submission,
             queues::a_deleted_queue_frees_its_branch,
+            queues::a_queue_is_located_by_names,
             queues::another_organization_sees_nothing,
             queues::due_queues_are_found_most_overdue_first,
             queues::versions_are_read_for_all_or_watched_queues,

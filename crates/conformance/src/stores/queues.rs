@@ -1,8 +1,8 @@
 //! The contract of the queue store.
 
-use signalbox_domain::ids::{OrgId, PrNumber, Sha};
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoName, Sha};
 use signalbox_domain::ports::{
-    CommitError, CreateError, Loaded, MetricsScope, QueueRef, Stores, Version,
+    CommitError, CreateError, Loaded, Located, MetricsScope, QueueRef, Stores, Version,
 };
 use signalbox_domain::queue::{
     Actor, Check, CheckConclusion, CheckStatus, Command, Effect, EffectClass, ExternalReport, Fact,
@@ -163,6 +163,17 @@ pub async fn targets_are_stored_apart_and_before_a_submission(stores: &Stores) {
         stores.queue.queues.targets(sample.queue, pr).await.expect("a read").as_ref(),
         Some(&targets)
     );
+    for known in [None, Some(Version(0)), Some(sample.version)] {
+        let queues = &stores.queue.queues;
+        let loaded = queues.load_with_targets(sample.queue, known, pr).await.expect("a load");
+        let (loaded, found) = loaded.expect("a queue");
+        assert_eq!(found.as_ref(), Some(&targets));
+        assert_eq!(matches!(loaded, Loaded::Current), known == Some(sample.version));
+        let loaded = queues.load_with_targets(sample.queue, known, PrNumber(8)).await;
+        assert_eq!(loaded.expect("a load").expect("a queue").1, None);
+        let other = QueueRef { org: OrgId(Uuid::new_v4()), id: sample.queue.id };
+        assert!(queues.load_with_targets(other, known, pr).await.expect("a load").is_none());
+    }
     sample.submit(7).await;
     sample.ask(Command::SetTargets { pr, targets: targets.clone() }).await;
     let kept = sample.load().await.0.entry_of(pr).and_then(|entry| entry.targets.clone());
@@ -187,6 +198,31 @@ pub async fn a_deleted_queue_frees_its_branch(stores: &Stores) {
     stores.queue.queues.create(&new).await.expect("a new queue for the branch");
     let found = stores.queue.queues.find(org, repo, branch).await.expect("a look-up");
     assert_eq!(found, Some(QueueRef { org, id: new.header.id }));
+}
+
+/// A queue is located by the names of its repository and branch, with the latest version.
+pub async fn a_queue_is_located_by_names(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.tell(Fact::TargetMissing).await;
+    let (org, repository) = (sample.queue.org, sample.repository.clone());
+    let name = repository.name.clone();
+    let main = sample.world.queue.header.branch.clone();
+    let locate = async |org: OrgId, name: &RepoName, any_case: bool, branch: &BranchName| {
+        stores.queue.queues.locate(org, name, any_case, branch).await.expect("a look-up")
+    };
+    let queue = Some((sample.queue, sample.version));
+    let located = Located { repository: repository.clone(), queue };
+    assert_eq!(locate(org, &name, false, &main).await, Some(located.clone()));
+    let upper = RepoName::new(name.host.as_str(), name.owner.to_uppercase(), name.name.clone());
+    let upper = upper.expect("a name");
+    assert_eq!(locate(org, &upper, true, &main).await, Some(located));
+    assert_eq!(locate(org, &upper, false, &main).await, None);
+    assert_eq!(locate(OrgId(Uuid::new_v4()), &name, false, &main).await, None);
+    let without = Some(Located { repository, queue: None });
+    let other = BranchName::new("release").expect("a branch");
+    assert_eq!(locate(org, &name, false, &other).await, without);
+    sample.ask(Command::Delete).await;
+    assert_eq!(locate(org, &name, false, &main).await, without);
 }
 
 /// Another organization sees nothing by any method.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use diesel::sql_types::{Integer, Text};
-use diesel::{ConnectionError, ConnectionResult};
+use diesel::pg::Pg;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::sql_types::BigInt;
+use diesel::{ConnectionError, ConnectionResult, QueryResult};
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
@@ -17,6 +19,7 @@ use tokio_postgres::{Config, NoTls};
 
 use crate::columns::{Column, Kind};
 use crate::error::DbError;
+use crate::statement::Statement;
 use crate::work::Work;
 
 mod partitions;
@@ -25,6 +28,8 @@ pub(crate) use partitions::{prepare_day, prune_runs};
 
 #[path = "../stores/mod.rs"]
 pub(crate) mod stores;
+
+use stores::Ended;
 
 pub(crate) type Conn = AsyncPgConnection;
 
@@ -147,12 +152,67 @@ const LOG_LOCK: i32 = 0x6c6f_6721;
 /// assigned before the commit: without this lock, an event that is committed later could have a
 /// position below one that a reader has passed.
 pub(crate) async fn take_turn_in_log(conn: &mut Conn, org: OrgId) -> Result<(), DbError> {
-    diesel::sql_query("SELECT pg_advisory_xact_lock($1, hashtext($2))")
-        .bind::<Integer, _>(LOG_LOCK)
-        .bind::<Text, _>(org.to_string())
-        .execute(conn)
-        .await?;
+    let sql = format!("SELECT pg_advisory_xact_lock({LOG_LOCK}, hashtext($1))");
+    Statement::new(&sql, org.to_string()).execute(conn).await?;
     Ok(())
+}
+
+/// A clause before an INSERT of [`transact`] that takes the turn in the log as
+/// [`take_turn_in_log`] does, and the condition that makes the INSERT wait for it.
+pub(crate) fn in_turn_in_log() -> (String, &'static str) {
+    let lock = format!("pg_advisory_xact_lock({LOG_LOCK}, hashtext(org_id::text))");
+    (format!("WITH turn AS MATERIALIZED (SELECT {lock} FROM done) "), "EXISTS (SELECT FROM turn)")
+}
+
+/// The condition of each INSERT of [`transact`].
+pub(crate) const IF_DONE: &str = "EXISTS (SELECT FROM done)";
+
+/// Writes atomically if the first statement, an UPDATE from rows `new` with the organization, changes
+/// exactly one row: [`DbError::Conflict`] otherwise. It is a single statement, so it takes one round
+/// trip: each INSERT is conditional on the UPDATE.
+pub(crate) async fn transact(
+    conn: &mut Conn,
+    first: Statement,
+    others: Vec<Statement>,
+) -> Result<(), Ended> {
+    let whole = Together { first, others };
+    let changed = whole.get_result::<i64>(conn).await.map_err(DbError::from);
+    match changed {
+        Ok(1) => Ok(()),
+        Ok(_) => Err(Ended::after(DbError::Conflict, true)),
+        Err(error) => Err(Ended::after(error, true)),
+    }
+}
+
+/// One statement of several.
+struct Together {
+    first: Statement,
+    others: Vec<Statement>,
+}
+
+impl QueryId for Together {
+    type QueryId = ();
+
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+
+impl Query for Together {
+    type SqlType = BigInt;
+}
+
+impl QueryFragment<Pg> for Together {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql("WITH done AS (");
+        self.first.walk_ast(out.reborrow())?;
+        out.push_sql(" RETURNING new.org_id)");
+        for (number, statement) in self.others.iter().enumerate() {
+            out.push_sql(&format!(", other_{number} AS ("));
+            statement.walk_ast(out.reborrow())?;
+            out.push_sql(")");
+        }
+        out.push_sql(" SELECT count(*) FROM done");
+        Ok(())
+    }
 }
 
 /// A query for the rows of a JSON array with these columns. The array is parameter 1.
@@ -166,7 +226,10 @@ pub(crate) fn rows_of_json(columns: &[Column]) -> String {
             Kind::Moment => (
                 "BIGINT",
                 format!(
-                    "to_timestamp({name} / 1000000) + {name} % 1000000 * INTERVAL '1 microsecond'"
+                    "CASE WHEN {name} = {} THEN TIMESTAMPTZ 'infinity' ELSE \
+                     to_timestamp({name} / 1000000) + {name} % 1000000 * INTERVAL '1 microsecond' \
+                     END",
+                    i64::MAX
                 ),
             ),
             Kind::Document => ("TEXT", format!("{name}::jsonb")),

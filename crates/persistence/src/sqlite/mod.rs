@@ -1,7 +1,8 @@
 //! SQLite: embedded, one file in WAL mode. Writers are serialized by `BEGIN IMMEDIATE`; other
 //! processes may open the file, too.
 
-use diesel::connection::AnsiTransactionManager;
+use diesel::SqliteConnection;
+use diesel::connection::{AnsiTransactionManager, TransactionManager};
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
@@ -14,6 +15,7 @@ use tokio::runtime::Handle;
 use crate::columns::{Column, Kind};
 use crate::error::DbError;
 use crate::sql_types::Moment;
+use crate::statement::Statement;
 use crate::work::Work;
 
 mod conn;
@@ -22,6 +24,8 @@ mod conn;
 pub(crate) mod stores;
 
 pub(crate) use conn::Conn;
+
+use stores::Ended;
 
 /// The number of connections; more would only wait for each other.
 const CONNECTIONS: usize = 4;
@@ -94,6 +98,51 @@ pub(crate) fn rows_of_json(columns: &[Column]) -> String {
 /// Does nothing: SQLite serializes writers.
 pub(crate) async fn take_turn_in_log(_: &mut Conn, _: OrgId) -> Result<(), DbError> {
     Ok(())
+}
+
+/// The clause before an INSERT of [`transact`] into the log, and its condition: SQLite serializes
+/// writers.
+pub(crate) const fn in_turn_in_log() -> (&'static str, &'static str) {
+    ("", IF_DONE)
+}
+
+/// The condition of each INSERT of [`transact`], which is executed only after the first statement.
+pub(crate) const IF_DONE: &str = "TRUE";
+
+/// Executes statements in one transaction if the first one, an UPDATE, changes exactly one row:
+/// [`DbError::Conflict`] otherwise. All of it is one piece of work for another thread.
+pub(crate) async fn transact(
+    conn: &mut Conn,
+    first: Statement,
+    others: Vec<Statement>,
+) -> Result<(), Ended> {
+    let work = conn.spawn_blocking(move |conn| Ok(transact_now(conn, first, others)));
+    work.await.unwrap_or_else(|error| Err(Ended::after(DbError::from(error), false)))
+}
+
+fn transact_now(
+    conn: &mut SqliteConnection,
+    first: Statement,
+    others: Vec<Statement>,
+) -> Result<(), Ended> {
+    let failed = |error: diesel::result::Error| Ended::after(error.into(), false);
+    AnsiTransactionManager::begin_transaction_sql(conn, "BEGIN IMMEDIATE").map_err(failed)?;
+    let mut execute =
+        |statement| diesel::RunQueryDsl::execute(statement, conn).map_err(DbError::from);
+    let done = execute(first).and_then(|changed| match changed {
+        1 => Ok(()),
+        _ => Err(DbError::Conflict),
+    });
+    let done = done
+        .and_then(|()| others.into_iter().try_for_each(|statement| execute(statement).map(drop)));
+    match done {
+        // After a failed commit it is unknown whether the transaction is open.
+        Ok(()) => AnsiTransactionManager::commit_transaction(conn).map_err(failed),
+        Err(error) => {
+            let rolled_back = AnsiTransactionManager::rollback_transaction(conn).is_ok();
+            Err(Ended::after(error, rolled_back))
+        }
+    }
 }
 
 /// Does nothing: SQLite has no partitions.

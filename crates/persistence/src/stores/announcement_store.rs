@@ -12,11 +12,13 @@ use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
 use super::super::locked;
+use super::bulk::{Target, bulk_rows};
 use super::{Conn, Store};
 use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::announcements;
-use crate::sql_types::{LAST, Sql};
+use crate::sql_types::Sql;
+use crate::statement::Statement;
 
 const WHAT: &str = "announcement";
 /// The lease end of a row without a lease.
@@ -81,37 +83,31 @@ impl ShownChange {
     }
 }
 
-/// Makes pull requests due, in the transaction of the commit that names them. An earlier due time
-/// is kept.
-pub(super) async fn make_due(
-    conn: &mut Conn,
+bulk_rows! {
+    /// A pull request that becomes due. An earlier due time is kept.
+    DUE = DueRow in "announcements" {
+        queue_id: QueueId, pr_number: i64, org_id: OrgId, shown_at: Timestamp,
+        held_until: Timestamp, due_at: Timestamp,
+    } "ON CONFLICT (queue_id, pr_number) DO UPDATE SET due_at = excluded.due_at \
+        WHERE announcements.due_at IS NULL OR announcements.due_at > excluded.due_at";
+}
+
+/// The statements that make pull requests due, in the transaction of the commit that names them.
+pub(super) fn make_due(
     queue: QueueRef,
-    prs: &[i64],
+    prs: &[PrNumber],
     at: Timestamp,
-) -> Result<(), DbError> {
-    let due = at.plus(SHOWN_AFTER);
-    for pr in prs {
-        let known = announcements::table.find((Sql(queue.id), *pr));
-        let is_later = announcements::due_at.is_null().or(announcements::due_at.gt(Sql(due)));
-        diesel::insert_into(announcements::table)
-            .values((
-                announcements::queue_id.eq(Sql(queue.id)),
-                announcements::pr_number.eq(*pr),
-                announcements::org_id.eq(Sql(queue.org)),
-                announcements::shown_at.eq(Sql(at)),
-                announcements::held_until.eq(Sql(NEVER_HELD)),
-                announcements::due_at.eq(Sql(LAST)),
-            ))
-            .on_conflict_do_nothing()
-            .execute(conn)
-            .await?;
-        diesel::update(known)
-            .filter(is_later.assume_not_null())
-            .set(announcements::due_at.eq(Sql(due)))
-            .execute(conn)
-            .await?;
-    }
-    Ok(())
+) -> Result<Vec<Statement>, DbError> {
+    let due = |pr: &PrNumber| DueRow {
+        queue_id: queue.id,
+        pr_number: i64::from(pr.0),
+        org_id: queue.org,
+        shown_at: at,
+        held_until: NEVER_HELD,
+        due_at: at.plus(SHOWN_AFTER),
+    };
+    let rows: Vec<DueRow> = prs.iter().map(due).collect();
+    DUE.inserts(&rows)
 }
 
 /// Pull requests that may be leased.

@@ -10,24 +10,19 @@ use signalbox_domain::ports::{AuditFilter, AuditLog, AuditPlace, StoreError};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
+use super::bulk::{Target, bulk_rows};
 use super::{Conn, Store};
 use crate::documents::{Json, Kept, encode, values};
 use crate::error::DbError;
 use crate::schema::audit;
 use crate::sql_types::{Sql, each};
 
-/// The row of a record.
-#[derive(Insertable)]
-#[diesel(table_name = audit)]
-pub(super) struct AuditRow {
-    id: Sql<Uuid>,
-    org_id: Sql<OrgId>,
-    at: Sql<Timestamp>,
-    action: String,
-    token_id: Option<Sql<TokenId>>,
-    object: String,
-    repo: Option<String>,
-    document: Json,
+bulk_rows! {
+    /// The row of a record.
+    AUDIT = AuditRow in "audit" {
+        id: Uuid, org_id: OrgId, at: Timestamp, action: &'static str, token_id: Option<TokenId>,
+        object: String, repo: Option<String>, document: Json,
+    } "";
 }
 
 /// The key of a repository's records.
@@ -38,11 +33,11 @@ fn lookup(repo: &RepoName) -> String {
 impl AuditRow {
     pub(super) fn of(record: &AuditRecord) -> Result<Self, DbError> {
         Ok(Self {
-            id: Sql(record.id),
-            org_id: Sql(record.org),
-            at: Sql(record.at),
-            action: record.action.as_str().to_owned(),
-            token_id: record.actor.token().map(Sql),
+            id: record.id,
+            org_id: record.org,
+            at: record.at,
+            action: record.action.as_str(),
+            token_id: record.actor.token(),
             object: record.object.clone(),
             repo: record.repo.as_ref().map(lookup),
             document: encode(record)?,
@@ -51,8 +46,7 @@ impl AuditRow {
 
     /// Writes it inside a transaction.
     pub(super) async fn insert(&self, conn: &mut Conn) -> Result<(), DbError> {
-        diesel::insert_into(audit::table).values(self).execute(conn).await?;
-        Ok(())
+        AUDIT.insert(conn, std::slice::from_ref(self)).await
     }
 }
 

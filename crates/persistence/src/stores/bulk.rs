@@ -1,14 +1,14 @@
 //! Many rows in one statement, as one JSON array that both databases read as rows, so that a
 //! statement has one parameter for any number of rows and columns.
 
-use diesel::sql_types::Text;
 use diesel_async::RunQueryDsl;
 use serde::Serialize;
 
-use super::super::rows_of_json;
+use super::super::{IF_DONE, rows_of_json};
 use super::Conn;
 use crate::columns::Column;
 use crate::error::DbError;
+use crate::statement::Statement;
 
 /// The most rows in one statement.
 const CHUNK: usize = 1_000;
@@ -52,13 +52,39 @@ impl Target {
         conn: &mut Conn,
         rows: &[T],
     ) -> Result<(), DbError> {
-        execute(conn, &self.insert_sql(), rows).await
+        execute(conn, &self.insert_sql("TRUE"), rows).await
     }
 
-    fn insert_sql(&self) -> String {
+    /// The statements that insert rows in [`transact`](super::super::transact).
+    pub(super) fn inserts<T: Serialize>(&self, rows: &[T]) -> Result<Vec<Statement>, DbError> {
+        self.inserts_if("", IF_DONE, rows)
+    }
+
+    /// The statements that insert rows on a condition, with a clause before each.
+    pub(super) fn inserts_if<T: Serialize>(
+        &self,
+        before: &str,
+        condition: &str,
+        rows: &[T],
+    ) -> Result<Vec<Statement>, DbError> {
+        let sql = format!("{before}{}", self.insert_sql(condition));
+        rows.chunks(CHUNK).map(|chunk| Ok(Statement::new(&sql, array(chunk)?))).collect()
+    }
+
+    /// The statement that updates one existing row, as [`Target::update`] does.
+    pub(super) fn update_of<T: Serialize>(
+        &self,
+        keys: usize,
+        set: &str,
+        row: T,
+    ) -> Result<Statement, DbError> {
+        Ok(Statement::new(&self.update_sql(keys, set), array(&[row])?))
+    }
+
+    fn insert_sql(&self, condition: &str) -> String {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
         format!(
-            "INSERT INTO {} ({}) {} WHERE TRUE {}",
+            "INSERT INTO {} ({}) {} WHERE {condition} {}",
             self.table,
             names.join(", "),
             rows_of_json(self.columns),
@@ -156,9 +182,9 @@ impl Script {
             let json = String::from_utf8(json).map_err(|error| corrupt(error.to_string()))?;
             let sql = match update {
                 Some((keys, set)) => target.update_sql(keys, set),
-                None => target.insert_sql(),
+                None => target.insert_sql("TRUE"),
             };
-            let done = diesel::sql_query(sql).bind::<Text, _>(json).execute(conn).await?;
+            let done = Statement::new(&sql, json).execute(conn).await?;
             if update.is_some() && done != rows {
                 return Err(DbError::Conflict);
             }
@@ -169,7 +195,7 @@ impl Script {
 
 async fn execute<T: Serialize>(conn: &mut Conn, sql: &str, rows: &[T]) -> Result<(), DbError> {
     for chunk in rows.chunks(CHUNK) {
-        diesel::sql_query(sql).bind::<Text, _>(array(chunk)?).execute(conn).await?;
+        Statement::new(sql, array(chunk)?).execute(conn).await?;
     }
     Ok(())
 }

@@ -9,12 +9,13 @@ use signalbox_domain::ports::{EventLog, EventRecord, PublicEvent, StoreError};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
-use super::super::take_turn_in_log;
+use super::super::{in_turn_in_log, take_turn_in_log};
 use super::bulk::{Script, Target, bulk_rows};
 use super::{Conn, Store};
 use crate::error::DbError;
 use crate::schema::event_log;
 use crate::sql_types::Sql;
+use crate::statement::Statement;
 
 bulk_rows! {
     /// The row of an event.
@@ -38,8 +39,14 @@ impl EventRow {
     }
 }
 
-/// Writes events at the end of a transaction. Writers of an organization are serialized from here
-/// to their commit, so that positions become visible in order.
+/// The statements that write events at the end of a transaction. Writers of an organization are
+/// serialized from here to their commit, so that positions become visible in order.
+pub(super) fn inserts(rows: &[EventRow]) -> Result<Vec<Statement>, DbError> {
+    let (before, condition) = in_turn_in_log();
+    LOG.inserts_if(&before, condition, rows)
+}
+
+/// Writes events as [`inserts`] does.
 pub(super) async fn write(conn: &mut Conn, org: OrgId, rows: &[EventRow]) -> Result<(), DbError> {
     if rows.is_empty() {
         return Ok(());

@@ -7,7 +7,6 @@ mod announcement_store;
 mod audit_log;
 mod bulk;
 mod check_log;
-mod commit;
 mod event_log;
 mod flaky;
 mod history_store;
@@ -39,8 +38,9 @@ use signalbox_domain::ports::{
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use super::{Conn, WRITERS, begin, begin_snapshot};
+use super::{Conn, WRITERS, begin, begin_snapshot, transact};
 use crate::error::DbError;
+use crate::statement::Statement;
 use crate::trouble::Troubles;
 
 pub(crate) use lent::Lent;
@@ -147,6 +147,30 @@ impl Store {
     /// Runs a job in a writing transaction, in a task of its own, so that a cancelled caller leaves
     /// no open transaction.
     pub(crate) async fn write<T: Send + 'static>(&self, job: Job<T>) -> Result<T, DbError> {
+        let store = self.clone();
+        self.in_turn(async move { store.transaction(true, job).await }).await
+    }
+
+    /// Executes statements as [`transact`] does, in a task of its own, as [`Store::write`].
+    async fn write_if(&self, first: Statement, others: Vec<Statement>) -> Result<(), DbError> {
+        let store = self.clone();
+        let done = async move {
+            let mut lent = store.connection().await?;
+            transact(&mut lent, first, others).await.map_err(|Ended { error, usable }| {
+                if !usable {
+                    lent.discard();
+                }
+                error
+            })
+        };
+        self.in_turn(done).await
+    }
+
+    /// Writes when it is this writer's turn.
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        writing: impl Future<Output = Result<T, DbError>> + Send + 'static,
+    ) -> Result<T, DbError> {
         let turn = tokio::time::timeout(crate::PATIENCE, self.turns.clone().acquire_owned());
         let store = self.clone();
         self.apart(async move {
@@ -154,7 +178,7 @@ impl Store {
                 || DbError::Connection("too many transactions are waiting to write".to_owned());
             // The semaphore is never closed.
             let _turn = turn.await.map_err(|_| waited())?.map_err(|_| waited())?;
-            let done = store.transaction(true, job).await;
+            let done = writing.await;
             if let Err(error) = &done {
                 store.troubles.note(error);
             }
@@ -193,8 +217,7 @@ impl Store {
                 },
                 Err(error) => {
                     let rolled_back = Manager::rollback_transaction(conn).await.is_ok();
-                    let usable = rolled_back && !error.ends_connection();
-                    Err(Ended { error, usable })
+                    Err(Ended::after(error, rolled_back))
                 }
             }
         };
@@ -208,10 +231,18 @@ impl Store {
 }
 
 /// A failed transaction.
-struct Ended {
-    error: DbError,
+pub(crate) struct Ended {
+    pub(crate) error: DbError,
     /// Whether its connection can be used again.
-    usable: bool,
+    pub(crate) usable: bool,
+}
+
+impl Ended {
+    /// It failed with this error, and was rolled back if `rolled_back`.
+    pub(crate) fn after(error: DbError, rolled_back: bool) -> Self {
+        let usable = rolled_back && !error.ends_connection();
+        Self { error, usable }
+    }
 }
 
 impl From<DbError> for Ended {

@@ -7,18 +7,20 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
-use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RunId};
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
 use signalbox_domain::ports::{
-    Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, StoreError, Version,
+    Commit, CommitError, CreateError, Loaded, Located, QueueKey, QueueRef, QueueStore, StoreError,
+    Version,
 };
 use signalbox_domain::queue::{Entry, Header, Queue, ReportedTargets, TestRun};
 use signalbox_domain::time::Timestamp;
 
-use super::rows::{CommitRows, QueueRow};
-use super::{Conn, Store, commit};
+use super::repo_store::{RepoRow, candidates, chosen};
+use super::rows::{CommitStatements, QueueRow};
+use super::{Conn, Store};
 use crate::documents::{Kept, values};
 use crate::error::DbError;
-use crate::schema::{entries, impacted_targets, queues, runs};
+use crate::schema::{entries, impacted_targets, queues, repos, runs};
 use crate::sql_types::Sql;
 
 #[async_trait]
@@ -56,6 +58,32 @@ impl QueueStore for Store {
         Ok(found.map(|id| QueueRef { org, id }))
     }
 
+    async fn locate(
+        &self,
+        org: OrgId,
+        name: &RepoName,
+        any_case: bool,
+        branch: &BranchName,
+    ) -> Result<Option<Located>, StoreError> {
+        let mut conn = self.connection().await?;
+        let of_branch = queues::repo_id
+            .eq(repos::id)
+            .and(queues::branch.eq(branch.as_str()))
+            .and(queues::deleted.eq(false));
+        let rows: Vec<(RepoRow, Option<(QueueId, i64)>)> =
+            candidates!(repos::table.left_join(queues::table.on(of_branch)), org, name)
+                .select((RepoRow::as_select(), (queues::id, queues::version).nullable()))
+                .load(&mut conn)
+                .await
+                .map_err(DbError::from)?;
+        let row = chosen(rows, name, any_case, |(row, _)| row);
+        let located = row.map(|(row, queue)| {
+            let queue = queue.map(|(id, version)| (QueueRef { org, id }, Version(version)));
+            Ok(Located { repository: row.into_repository()?, queue })
+        });
+        Ok(located.transpose().map_err(|error: DbError| error)?)
+    }
+
     async fn load(
         &self,
         queue: QueueRef,
@@ -73,10 +101,43 @@ impl QueueStore for Store {
         Ok(job.await?.map(|(queue, version)| Loaded::Fresh(Box::new(queue), version)))
     }
 
+    async fn load_with_targets(
+        &self,
+        queue: QueueRef,
+        known: Option<Version>,
+        pr: PrNumber,
+    ) -> Result<Option<(Loaded, Option<ReportedTargets>)>, StoreError> {
+        if let Some(known) = known {
+            let mut conn = self.connection().await?;
+            let of_pr = impacted_targets::queue_id
+                .eq(queues::id)
+                .and(impacted_targets::pr_number.eq(i64::from(pr.0)));
+            let row: Option<(i64, Option<Kept<ReportedTargets>>)> = queues::table
+                .left_join(impacted_targets::table.on(of_pr))
+                .filter(queues::id.eq(Sql(queue.id)))
+                .filter(queues::org_id.eq(Sql(queue.org)))
+                .filter(queues::deleted.eq(false))
+                .select((queues::version, impacted_targets::document.nullable()))
+                .first(&mut conn)
+                .await
+                .optional()
+                .map_err(DbError::from)?;
+            match row {
+                None => return Ok(None),
+                Some((version, targets)) if version == known.0 => {
+                    return Ok(Some((Loaded::Current, targets.map(|Kept(targets)| targets))));
+                }
+                Some(_) => {}
+            }
+        }
+        let Some(loaded) = QueueStore::load(self, queue, None).await? else { return Ok(None) };
+        Ok(Some((loaded, self.targets(queue, pr).await?)))
+    }
+
     async fn commit(&self, commit: &Commit<'_>) -> Result<Version, CommitError> {
-        let rows = CommitRows::of(commit)?;
-        let job = self.write(Box::new(move |conn| commit::write(conn, rows).boxed()));
-        Ok(Version(job.await?))
+        let CommitStatements { queue, others } = CommitStatements::of(commit)?;
+        self.write_if(queue, others).await?;
+        Ok(Version(commit.expected.0 + 1))
     }
 
     async fn list(

@@ -15,7 +15,7 @@ use crate::sql_types::Sql;
 
 #[derive(Insertable, Queryable, Selectable)]
 #[diesel(table_name = repos)]
-struct RepoRow {
+pub(super) struct RepoRow {
     id: Sql<RepoId>,
     org_id: Sql<OrgId>,
     /// The lookup key: in lower case if the host's names were case-insensitive at registration.
@@ -28,7 +28,7 @@ struct RepoRow {
 }
 
 impl RepoRow {
-    fn into_repository(self) -> Result<Repository, DbError> {
+    pub(super) fn into_repository(self) -> Result<Repository, DbError> {
         Ok(Repository {
             id: self.id.0,
             org: self.org_id.0,
@@ -40,38 +40,64 @@ impl RepoRow {
     }
 }
 
-/// The organization's repository of this name: an exact match, or else one in another case.
+/// Repositories of an organization that may have this name.
 ///
 /// The host's rule for names may have changed since the registration, because it was connected or
 /// disconnected, so the keys of both rules are looked up.
+macro_rules! candidates {
+    ($query:expr, $org:expr, $name:expr) => {
+        $query
+            .filter(repos::org_id.eq(Sql($org)))
+            .filter(
+                repos::lookup
+                    .eq($name.key(false).to_string())
+                    .or(repos::lookup.eq($name.key(true).to_string())),
+            )
+            .order(repos::created_at)
+    };
+}
+pub(super) use candidates;
+
+/// The row of the repository of this name: an exact match, or else one in another case.
+pub(super) fn chosen<T>(
+    rows: Vec<T>,
+    name: &RepoName,
+    any_case: bool,
+    row: impl Fn(&T) -> &RepoRow,
+) -> Option<T> {
+    let spelled = |it: &T| {
+        let row = row(it);
+        (&*row.host, &row.owner, &row.name) == (name.host.as_str(), &name.owner, &name.name)
+    };
+    let (exact, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(spelled);
+    exact.into_iter().chain(others.into_iter().filter(|_| any_case)).next()
+}
+
+/// The organization's repository of this name.
 async fn named(
     conn: &mut Conn,
     org: OrgId,
     name: &RepoName,
     any_case: bool,
 ) -> Result<Option<RepoRow>, DbError> {
-    let keys = [name.key(false), name.key(true)].map(|key| key.to_string());
-    let rows: Vec<RepoRow> = repos::table
-        .filter(repos::org_id.eq(Sql(org)))
-        .filter(repos::lookup.eq_any(&keys))
-        .order(repos::created_at)
-        .select(RepoRow::as_select())
-        .load(conn)
-        .await?;
-    let spelled = |row: &RepoRow| {
-        (&*row.host, &row.owner, &row.name) == (name.host.as_str(), &name.owner, &name.name)
-    };
-    let (exact, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(spelled);
-    Ok(exact.into_iter().chain(others.into_iter().filter(|_| any_case)).next())
+    let rows: Vec<RepoRow> =
+        candidates!(repos::table, org, name).select(RepoRow::as_select()).load(conn).await?;
+    Ok(chosen(rows, name, any_case, |row| row))
 }
 
 /// Writes a new repository. A different repository with the same key, from the time when the host's
 /// names counted as case-insensitive, gets the key of its own spelling.
-async fn insert(conn: &mut Conn, row: &RepoRow) -> Result<(), DbError> {
+async fn insert(
+    conn: &mut Conn,
+    row: &RepoRow,
+    name: &RepoName,
+    any_case: bool,
+) -> Result<(), DbError> {
     let insert = || diesel::insert_into(repos::table).values(row);
     let key = (repos::org_id, repos::lookup);
     let written = insert().on_conflict(key).do_nothing().execute(conn).await?;
-    if written == 0 {
+    // The key may also be that of the same repository, which was registered a moment ago.
+    if written == 0 && named(conn, row.org_id.0, name, any_case).await?.is_none() {
         let of_key =
             repos::table.filter(repos::org_id.eq(row.org_id)).filter(repos::lookup.eq(&row.lookup));
         let other: RepoRow = of_key.select(RepoRow::as_select()).first(conn).await?;
@@ -106,7 +132,7 @@ impl RepoStore for Store {
             async move {
                 let mut kept = named(conn, row.org_id.0, &name, any_case).await?;
                 if kept.is_none() {
-                    insert(conn, &row).await?;
+                    insert(conn, &row, &name, any_case).await?;
                     kept = named(conn, row.org_id.0, &name, any_case).await?;
                 }
                 let mut kept = kept.ok_or(DbError::Conflict)?;

@@ -1,17 +1,24 @@
 //! Rows of queues, and their conversions.
 
+use std::sync::Arc;
+
 use diesel::prelude::*;
-use signalbox_domain::ids::{EntryId, OrgId, QueueId, RepoId, RunId};
-use signalbox_domain::ports::{Commit, QueueRef};
-use signalbox_domain::queue::{Decision, Entry, Moved, Queue, TestRun};
+use signalbox_domain::ids::{EntryId, OrgId, PrNumber, QueueId, RepoId, RunId};
+use signalbox_domain::ports::Commit;
+use signalbox_domain::queue::{
+    Decision, Entry, Moved, NumberedEffect, Queue, ReportedTargets, TestRun,
+};
 use signalbox_domain::time::Timestamp;
 
-use super::audit_log::AuditRow;
-use super::event_log::EventRow;
+use super::announcement_store;
+use super::audit_log::{AUDIT, AuditRow};
+use super::bulk::{Target, bulk_rows};
+use super::event_log::{self, EventRow};
 use crate::documents::{EffectDocument, Json, MoveDocument, column, encode};
 use crate::error::DbError;
-use crate::schema::{entries, entry_moves, impacted_targets, journal, outbox, queues, runs};
+use crate::schema::queues;
 use crate::sql_types::Sql;
+use crate::statement::Statement;
 
 #[derive(Insertable)]
 #[diesel(table_name = queues)]
@@ -44,166 +51,114 @@ impl QueueRow {
     }
 }
 
-#[derive(Insertable, AsChangeset)]
-#[diesel(table_name = entries, treat_none_as_null = true)]
-pub(super) struct EntryRow {
-    queue_id: Sql<QueueId>,
-    id: Sql<EntryId>,
-    org_id: Sql<OrgId>,
-    pr_number: i64,
-    state: String,
-    live: bool,
-    run_id: Option<Sql<RunId>>,
-    updated_at: Sql<Timestamp>,
-    document: Json,
-    submitted_at: Sql<Timestamp>,
-    head_branch: Option<String>,
+bulk_rows! {
+    /// What a commit changes of its queue. The keys come first: the version and whether it was
+    /// deleted are what the step was decided on.
+    QUEUE = ChangeRow in "queues" {
+        id: QueueId, org_id: OrgId, version: i64, deleted: bool, is_deleted: bool,
+        next_deadline: Option<Timestamp>, watched_until: Option<Timestamp>, document: Json,
+    } "";
+    /// An entry.
+    ENTRIES = EntryRow in "entries" {
+        queue_id: QueueId, id: EntryId, org_id: OrgId, pr_number: i64, state: &'static str,
+        live: bool, run_id: Option<RunId>, updated_at: Timestamp, document: Json,
+        submitted_at: Timestamp, head_branch: Option<String>,
+    } "ON CONFLICT (queue_id, id) DO UPDATE SET \
+        pr_number = excluded.pr_number, state = excluded.state, live = excluded.live, \
+        run_id = excluded.run_id, updated_at = excluded.updated_at, \
+        document = excluded.document, submitted_at = excluded.submitted_at, \
+        head_branch = excluded.head_branch";
+    /// A run.
+    RUNS = RunRow in "runs" {
+        queue_id: QueueId, id: RunId, org_id: OrgId, running: bool, bisection: bool,
+        updated_at: Timestamp, document: Json,
+    } "ON CONFLICT (queue_id, id) DO UPDATE SET \
+        running = excluded.running, bisection = excluded.bisection, \
+        updated_at = excluded.updated_at, document = excluded.document";
+    /// The targets of a pull request.
+    TARGETS = TargetsRow in "impacted_targets" {
+        queue_id: QueueId, pr_number: i64, org_id: OrgId, updated_at: Timestamp, document: Json,
+    } "ON CONFLICT (queue_id, pr_number) DO UPDATE SET \
+        updated_at = excluded.updated_at, document = excluded.document";
+    /// A record of the journal.
+    JOURNAL = JournalRow in "journal" {
+        queue_id: QueueId, number: i64, org_id: OrgId, at: Timestamp, document: Json,
+    } "";
+    /// A move of an entry.
+    MOVES = MoveRow in "entry_moves" {
+        queue_id: QueueId, number: i64, ordinal: i64, org_id: OrgId, repo_id: RepoId,
+        entry_id: EntryId, at: Timestamp, document: Json, from_state: Option<&'static str>,
+        to_state: &'static str,
+    } "";
+    /// An effect.
+    OUTBOX = OutboxRow in "outbox" {
+        org_id: OrgId, queue_id: QueueId, number: i64, lane: &'static str, run_id: Option<RunId>,
+        due_at: Timestamp, attempts: i64, document: Json, request_id: Option<String>,
+    } "";
 }
 
-#[derive(Insertable, AsChangeset)]
-#[diesel(table_name = runs)]
-pub(super) struct RunRow {
-    queue_id: Sql<QueueId>,
-    id: Sql<RunId>,
-    org_id: Sql<OrgId>,
-    running: bool,
-    bisection: bool,
-    updated_at: Sql<Timestamp>,
-    document: Json,
+/// What a commit sets in its queue.
+const QUEUE_SET: &str = "version = new.version + 1, deleted = new.is_deleted, \
+    next_deadline = new.next_deadline, \
+    watched_until = COALESCE(new.watched_until, queues.watched_until), document = new.document";
+/// The number of keys of a [`ChangeRow`].
+const QUEUE_KEYS: usize = 4;
+
+/// The statements of a commit.
+pub(super) struct CommitStatements {
+    /// Changes the queue's row if the version is the expected one, and no row otherwise.
+    pub(super) queue: Statement,
+    /// Everything else.
+    pub(super) others: Vec<Statement>,
 }
 
-#[derive(Insertable, AsChangeset)]
-#[diesel(table_name = impacted_targets)]
-pub(super) struct TargetsRow {
-    queue_id: Sql<QueueId>,
-    pr_number: i64,
-    org_id: Sql<OrgId>,
-    updated_at: Sql<Timestamp>,
-    document: Json,
-}
-
-#[derive(Insertable)]
-#[diesel(table_name = journal)]
-pub(super) struct JournalRow {
-    queue_id: Sql<QueueId>,
-    number: i64,
-    org_id: Sql<OrgId>,
-    at: Sql<Timestamp>,
-    document: Json,
-}
-
-#[derive(Insertable)]
-#[diesel(table_name = entry_moves)]
-pub(super) struct MoveRow {
-    queue_id: Sql<QueueId>,
-    number: i64,
-    ordinal: i64,
-    org_id: Sql<OrgId>,
-    repo_id: Sql<RepoId>,
-    entry_id: Sql<EntryId>,
-    at: Sql<Timestamp>,
-    document: Json,
-    from_state: Option<String>,
-    to_state: String,
-}
-
-#[derive(Insertable)]
-#[diesel(table_name = outbox)]
-pub(super) struct OutboxRow {
-    org_id: Sql<OrgId>,
-    queue_id: Sql<QueueId>,
-    number: i64,
-    lane: String,
-    run_id: Option<Sql<RunId>>,
-    due_at: Sql<Timestamp>,
-    attempts: i32,
-    document: Json,
-    request_id: Option<String>,
-}
-
-/// The rows of a commit.
-pub(super) struct CommitRows {
-    pub(super) queue: QueueRef,
-    pub(super) expected: i64,
-    pub(super) at: Timestamp,
-    pub(super) next_deadline: Option<Timestamp>,
-    /// `None` leaves it unchanged.
-    pub(super) watched_until: Option<Timestamp>,
-    pub(super) deleted: bool,
-    pub(super) header: Json,
-    pub(super) entries: Vec<EntryRow>,
-    pub(super) runs: Vec<RunRow>,
-    pub(super) targets: Vec<TargetsRow>,
-    pub(super) journal: JournalRow,
-    pub(super) moves: Vec<MoveRow>,
-    pub(super) events: Vec<EventRow>,
-    pub(super) outbox: Vec<OutboxRow>,
-    pub(super) audit: Option<AuditRow>,
-    /// The pull requests to announce.
-    pub(super) shown: Vec<i64>,
-}
-
-impl CommitRows {
+impl CommitStatements {
     pub(super) fn of(commit: &Commit<'_>) -> Result<Self, DbError> {
         let key = Key { queue: commit.queue.id, org: commit.queue.org, at: commit.at };
         let changes = commit.changes;
-        Ok(Self {
-            queue: commit.queue,
-            expected: commit.expected.0,
-            at: commit.at,
-            watched_until: commit.watched_until,
+        let queue = ChangeRow {
+            id: key.queue,
+            org_id: key.org,
+            version: commit.expected.0,
+            deleted: false,
+            is_deleted: commit.header.deleted,
             next_deadline: commit.next_deadline,
-            deleted: commit.header.deleted,
-            header: encode(commit.header)?,
-            entries: changes.entries.iter().map(|it| key.entry(it)).collect::<Result<_, _>>()?,
-            runs: changes.runs.iter().map(|it| key.run(it)).collect::<Result<_, _>>()?,
-            targets: changes
-                .targets
-                .iter()
-                .map(|(pr, targets)| {
-                    Ok(TargetsRow {
-                        queue_id: Sql(key.queue),
-                        pr_number: i64::from(pr.0),
-                        org_id: Sql(key.org),
-                        updated_at: Sql(key.at),
-                        document: encode(targets.as_ref())?,
-                    })
-                })
-                .collect::<Result<_, DbError>>()?,
-            journal: JournalRow {
-                queue_id: Sql(key.queue),
-                number: column(commit.journal.number),
-                org_id: Sql(key.org),
-                at: Sql(commit.journal.at),
-                document: encode(commit.journal)?,
-            },
-            moves: key.moves(commit)?,
-            events: commit
-                .events
-                .iter()
-                .map(|event| EventRow::of(key.org, commit.header.repo, event))
-                .collect(),
-            outbox: commit
-                .effects
-                .iter()
-                .map(|it| {
-                    Ok(OutboxRow {
-                        org_id: Sql(key.org),
-                        queue_id: Sql(key.queue),
-                        number: column(it.number),
-                        lane: it.effect.class().as_str().to_owned(),
-                        run_id: it.effect.run().map(Sql),
-                        due_at: Sql(key.at),
-                        attempts: 0,
-                        document: encode(&EffectDocument { effect: it.effect.clone() })?,
-                        request_id: commit.request.map(ToOwned::to_owned),
-                    })
-                })
-                .collect::<Result<_, DbError>>()?,
-            audit: commit.audit.map(AuditRow::of).transpose()?,
-            shown: commit.shown.iter().map(|pr| i64::from(pr.0)).collect(),
-        })
+            watched_until: commit.watched_until,
+            document: encode(commit.header)?,
+        };
+        let journal = JournalRow {
+            queue_id: key.queue,
+            number: column(commit.journal.number),
+            org_id: key.org,
+            at: commit.journal.at,
+            document: encode(commit.journal)?,
+        };
+        let audit = commit.audit.map(AuditRow::of).transpose()?;
+        let events = commit.events.iter();
+        let events: Vec<_> =
+            events.map(|event| EventRow::of(key.org, commit.header.repo, event)).collect();
+        let mut others = Vec::new();
+        others.extend(ENTRIES.inserts(&each(&changes.entries, |it| key.entry(it))?)?);
+        others.extend(RUNS.inserts(&each(&changes.runs, |it| key.run(it))?)?);
+        others.extend(TARGETS.inserts(&each(&changes.targets, |it| key.targets(it))?)?);
+        others.extend(JOURNAL.inserts(&[journal])?);
+        others.extend(MOVES.inserts(&key.moves(commit)?)?);
+        others.extend(OUTBOX.inserts(&each(commit.effects, |it| key.effect(commit, it))?)?);
+        others.extend(announcement_store::make_due(commit.queue, commit.shown, commit.at)?);
+        others.extend(AUDIT.inserts(audit.as_slice())?);
+        // Last, because on PostgreSQL other writers of the organization wait from here to the
+        // commit.
+        others.extend(event_log::inserts(&events)?);
+        Ok(Self { queue: QUEUE.update_of(QUEUE_KEYS, QUEUE_SET, queue)?, others })
     }
+}
+
+/// The rows of some values.
+fn each<'a, T: 'a, R>(
+    values: impl IntoIterator<Item = T>,
+    row: impl Fn(T) -> Result<R, DbError>,
+) -> Result<Vec<R>, DbError> {
+    values.into_iter().map(row).collect()
 }
 
 /// The common columns of a commit's rows.
@@ -216,29 +171,56 @@ struct Key {
 impl Key {
     fn entry(&self, entry: &Entry) -> Result<EntryRow, DbError> {
         Ok(EntryRow {
-            queue_id: Sql(self.queue),
-            id: Sql(entry.id),
-            org_id: Sql(self.org),
+            queue_id: self.queue,
+            id: entry.id,
+            org_id: self.org,
             pr_number: i64::from(entry.pr.0),
-            state: entry.state.name().as_str().to_owned(),
+            state: entry.state.name().as_str(),
             live: entry.is_live(),
-            run_id: entry.state.run().map(Sql),
-            updated_at: Sql(self.at),
+            run_id: entry.state.run(),
+            updated_at: self.at,
             document: encode(entry)?,
-            submitted_at: Sql(entry.submitted_at),
+            submitted_at: entry.submitted_at,
             head_branch: entry.pull_request.head_branch.clone(),
         })
     }
 
     fn run(&self, run: &TestRun) -> Result<RunRow, DbError> {
         Ok(RunRow {
-            queue_id: Sql(self.queue),
-            id: Sql(run.id),
-            org_id: Sql(self.org),
+            queue_id: self.queue,
+            id: run.id,
+            org_id: self.org,
             running: run.status.is_running(),
             bisection: run.bisection,
-            updated_at: Sql(self.at),
+            updated_at: self.at,
             document: encode(run)?,
+        })
+    }
+
+    fn targets(
+        &self,
+        (pr, targets): &(PrNumber, Arc<ReportedTargets>),
+    ) -> Result<TargetsRow, DbError> {
+        Ok(TargetsRow {
+            queue_id: self.queue,
+            pr_number: i64::from(pr.0),
+            org_id: self.org,
+            updated_at: self.at,
+            document: encode(targets.as_ref())?,
+        })
+    }
+
+    fn effect(&self, commit: &Commit<'_>, it: &NumberedEffect) -> Result<OutboxRow, DbError> {
+        Ok(OutboxRow {
+            org_id: self.org,
+            queue_id: self.queue,
+            number: column(it.number),
+            lane: it.effect.class().as_str(),
+            run_id: it.effect.run(),
+            due_at: self.at,
+            attempts: 0,
+            document: encode(&EffectDocument { effect: it.effect.clone() })?,
+            request_id: commit.request.map(ToOwned::to_owned),
         })
     }
 
@@ -247,16 +229,16 @@ impl Key {
         for (ordinal, decision) in (0_i64..).zip(&commit.journal.decisions) {
             let Decision::Moved(Moved { entry, from, to, .. }) = decision else { continue };
             rows.push(MoveRow {
-                queue_id: Sql(self.queue),
+                queue_id: self.queue,
                 number: column(commit.journal.number),
                 ordinal,
-                org_id: Sql(self.org),
-                repo_id: Sql(commit.header.repo),
-                entry_id: Sql(*entry),
-                at: Sql(commit.journal.at),
+                org_id: self.org,
+                repo_id: commit.header.repo,
+                entry_id: *entry,
+                at: commit.journal.at,
                 document: encode(&MoveDocument { decision: decision.clone() })?,
-                from_state: from.map(|state| state.as_str().to_owned()),
-                to_state: to.as_str().to_owned(),
+                from_state: from.map(|state| state.as_str()),
+                to_state: to.as_str(),
             });
         }
         Ok(rows)

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId};
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId, RepoName};
 use signalbox_domain::ports::{
-    Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, StoreError, Version,
+    Commit, CommitError, CreateError, Loaded, Located, QueueKey, QueueRef, QueueStore, StoreError,
+    Version,
 };
 use signalbox_domain::queue::{Entry, Queue, ReportedTargets, TestRun};
 use signalbox_domain::time::Timestamp;
 
 use super::MemoryDatabase;
 use super::database::refused;
+use super::repo_store::named;
 use super::tables::{OutboxRow, QueueRow, Tables};
 
 #[async_trait]
@@ -55,6 +57,23 @@ impl QueueStore for MemoryDatabase {
             (row.header.org, row.header.repo, &row.header.branch) == (org, repo, branch)
         });
         Ok(found.map(QueueRow::reference))
+    }
+
+    async fn locate(
+        &self,
+        org: OrgId,
+        name: &RepoName,
+        any_case: bool,
+        branch: &BranchName,
+    ) -> Result<Option<Located>, StoreError> {
+        let tables = self.tables();
+        let own = tables.repos.values().filter(|it| it.org == org);
+        let Some(repository) = named(own, name, any_case).cloned() else { return Ok(None) };
+        let of_branch = |row: &&QueueRow| {
+            (row.header.org, row.header.repo, &row.header.branch) == (org, repository.id, branch)
+        };
+        let queue = living(&tables).find(of_branch).map(|row| (row.reference(), row.version));
+        Ok(Some(Located { repository, queue }))
     }
 
     async fn load(

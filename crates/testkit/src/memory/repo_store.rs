@@ -55,7 +55,7 @@ impl RepoStore for MemoryDatabase {
 }
 
 /// An exact match, or else one in another case; of several the one in lower case.
-fn named<'a>(
+pub(super) fn named<'a>(
     own: impl Iterator<Item = &'a Repository>,
     name: &RepoName,
     any_case: bool,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId, RunId};
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId, RepoName, RunId};
 use signalbox_domain::ports::{
-    Backlog, Commit, CommitError, CreateError, Failing, LeaseToken, Leased, Loaded, Outbox,
-    QueueKey, QueueRef, QueueStore, QueueStores, StoreError, Stores, Version,
+    Backlog, Commit, CommitError, CreateError, Failing, LeaseToken, Leased, Loaded, Located,
+    Outbox, QueueKey, QueueRef, QueueStore, QueueStores, StoreError, Stores, Version,
 };
 use signalbox_domain::queue::{EffectClass, Queue, ReportedTargets};
 use signalbox_domain::time::Timestamp;
@@ -73,6 +73,16 @@ impl QueueStore for UnreliableStores {
         branch: &BranchName,
     ) -> Result<Option<QueueRef>, StoreError> {
         self.inner.queues.find(org, repo, branch).await
+    }
+
+    async fn locate(
+        &self,
+        org: OrgId,
+        name: &RepoName,
+        any_case: bool,
+        branch: &BranchName,
+    ) -> Result<Option<Located>, StoreError> {
+        self.inner.queues.locate(org, name, any_case, branch).await
     }
 
     async fn load(

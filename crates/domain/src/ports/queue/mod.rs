@@ -14,7 +14,7 @@ pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
 pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
 pub use outbox::{Backlog, Failing, FailingEffect, LeaseToken, Leased, Outbox};
 pub use queue_store::{
-    Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, Version,
+    Commit, CommitError, CreateError, Loaded, Located, QueueKey, QueueRef, QueueStore, Version,
 };
 pub use read_store::{MetricsScope, MoveRecord, QueueDepth, ReadStore};
 

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::audit::AuditRecord;
-use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId};
-use crate::ports::{EventRecord, StoreError};
+use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName};
+use crate::ports::{EventRecord, Repository, StoreError};
 use crate::queue::{Changes, Header, JournalRecord, NumberedEffect, Queue, ReportedTargets};
 use crate::time::Timestamp;
 
@@ -75,6 +75,15 @@ pub struct Commit<'a> {
     pub watched_until: Option<Timestamp>,
 }
 
+/// A repository, with the queue of one of its branches and the queue's latest version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The repository.
+    pub repository: Repository,
+    /// `None` if the branch has no queue.
+    pub queue: Option<(QueueRef, Version)>,
+}
+
 /// Why a commit failed. Nothing was written.
 #[derive(Debug, Error)]
 pub enum CommitError {
@@ -112,6 +121,17 @@ pub trait QueueStore: Send + Sync {
         branch: &BranchName,
     ) -> Result<Option<QueueRef>, StoreError>;
 
+    /// The organization's repository of this name, as
+    /// [`RepoStore::find_by_name`](crate::ports::RepoStore::find_by_name) finds it, with the queue
+    /// of a branch, as [`find`](Self::find) does; in one read.
+    async fn locate(
+        &self,
+        org: OrgId,
+        name: &RepoName,
+        any_case: bool,
+        branch: &BranchName,
+    ) -> Result<Option<Located>, StoreError>;
+
     /// The latest state: header, live entries with their targets, and the runs that matter to them,
     /// read in one snapshot. [`Loaded::Current`] if `known` is the latest version, which takes one
     /// small read. `None` if the queue does not exist or is deleted.
@@ -123,6 +143,19 @@ pub trait QueueStore: Send + Sync {
         queue: QueueRef,
         known: Option<Version>,
     ) -> Result<Option<Loaded>, StoreError>;
+
+    /// As [`load`](Self::load), with the targets last reported for a pull request, as
+    /// [`targets`](Self::targets) has them. They are read with the state or after it, so that a
+    /// commit of this version fails if they have been replaced.
+    async fn load_with_targets(
+        &self,
+        queue: QueueRef,
+        known: Option<Version>,
+        pr: PrNumber,
+    ) -> Result<Option<(Loaded, Option<ReportedTargets>)>, StoreError> {
+        let Some(loaded) = self.load(queue, known).await? else { return Ok(None) };
+        Ok(Some((loaded, self.targets(queue, pr).await?)))
+    }
 
     /// Writes a step atomically (header, changed rows, journal record, effects and events) if the
     /// version is the expected one, and increments the version. Only the changed rows are written,
