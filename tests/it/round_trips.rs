@@ -56,7 +56,7 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: impl Fn(
     }
 }
 
-/// A service on the stores, with as many open pull requests as asked for.
+/// A service on the stores, with that number of open pull requests.
 fn service(stores: &Stores, sample: &Sample<'_>, prs: u32) -> QueueService {
     let clock = Arc::new(ManualClock::default());
     let host = FakeHost::new(clock.clone(), |_| CheckConclusion::Success);

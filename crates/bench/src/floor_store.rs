@@ -44,7 +44,7 @@ macro_rules! product_tables {
     };
 }
 
-product_tables!(on_sqlite: Text, Text);
+product_tables!(on_sqlite: Binary, Text);
 product_tables!(on_postgres: Uuid, Jsonb);
 
 /// A document that is read and not looked into.
@@ -186,8 +186,9 @@ impl FloorStore {
         Ok(match self {
             Self::Sqlite(pool) => {
                 let mut conn = pool.get().await.during("a connection")?;
-                let query = query!(on_sqlite, repo, org, "");
-                let rows: Vec<(String, String)> = query.load(&mut conn).await.during("SELECT")?;
+                let [repo, org, nil] = [id(repo)?, id(org)?, Uuid::nil()].map(Vec::from);
+                let query = query!(on_sqlite, repo, org, nil);
+                let rows: Vec<(Vec<u8>, String)> = query.load(&mut conn).await.during("SELECT")?;
                 rows.len()
             }
             Self::Postgres(pool) => {
@@ -213,6 +214,7 @@ impl FloorStore {
         Ok(match self {
             Self::Sqlite(pool) => {
                 let mut conn = pool.get().await.during("a connection")?;
+                let repo = Vec::from(id(repo)?);
                 let row: (i64, String) =
                     query!(on_sqlite, repo).first(&mut conn).await.during("SELECT")?;
                 row.0

@@ -62,10 +62,15 @@ struct Connection {
 }
 
 impl Client {
-    /// Connects.
+    /// Opens [`CONNECTIONS`] connections.
     pub(crate) async fn to(address: SocketAddr) -> Result<Self, Failure> {
+        Self::with(CONNECTIONS, address).await
+    }
+
+    /// Opens a number of connections.
+    pub(crate) async fn with(number: usize, address: SocketAddr) -> Result<Self, Failure> {
         let mut connections = Vec::new();
-        for _ in 0..CONNECTIONS {
+        for _ in 0..number {
             let stream = TcpStream::connect(address).await.during("a connection")?;
             stream.set_nodelay(true).during("a connection")?;
             connections.push(Connection { stream, buffer: Vec::with_capacity(1 << 20) });
@@ -97,14 +102,12 @@ impl Client {
         Ok(begun.elapsed())
     }
 
-    /// Sends all requests over all connections, each of which takes every fourth of them. Returns
-    /// the time from the first request to the last reply.
+    /// Sends all requests over all connections, each of which takes the same share. Returns the time from the first request to the last reply.
     pub(crate) async fn all(&mut self, requests: &[Request]) -> Result<Duration, Failure> {
         let begun = Instant::now();
-        let mut tasks = Vec::new();
+        let (mut tasks, step) = (Vec::new(), self.0.len().max(1));
         for (number, mut connection) in self.0.drain(..).enumerate() {
-            let own: Vec<Request> =
-                requests.iter().skip(number).step_by(CONNECTIONS).cloned().collect();
+            let own: Vec<Request> = requests.iter().skip(number).step_by(step).cloned().collect();
             tasks.push(tokio::spawn(async move {
                 for request in &own {
                     connection.exchange(request).await?;

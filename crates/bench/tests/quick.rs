@@ -28,6 +28,28 @@ fn a_quick_run_of_the_planner_prints_a_table_and_writes_figures() {
     assert!(rows.iter().all(|row| row["product"].as_f64().is_some_and(|it| it > 0.0)));
 }
 
+/// The floors read the tables of the product, so they must follow its schema.
+#[test]
+fn the_operations_on_databases_run_on_both() {
+    let folder = TempDir::new().expect("a folder");
+    let operations = ["submit", "get-queue", "token-check", "scrape", "flaky-lists"];
+    let done = Command::new(env!("CARGO_BIN_EXE_signalbox-bench"))
+        .args(operations)
+        .args(["--quick", "--tests", "10000", "--results", "10000", "--json"])
+        .arg(folder.path().join("bench.json"))
+        .output()
+        .expect("it can be run");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let table = String::from_utf8_lossy(&done.stdout);
+    for on in ["SQLite", "PostgreSQL"] {
+        let names = ["submitPullRequest", "getQueue", "token check", "metrics scrape"];
+        for name in names.into_iter().chain(["list-unhealthy-tests", "list-failing-tests"]) {
+            let start = format!("| {name} | {on}, ");
+            assert!(table.lines().any(|line| line.starts_with(&start)), "{start}: {table}");
+        }
+    }
+}
+
 #[test]
 fn an_unknown_operation_is_refused_with_the_known_ones() {
     let done = Command::new(env!("CARGO_BIN_EXE_signalbox-bench")).arg("warp").output();

@@ -38,6 +38,8 @@ const FORM: usize = 256 * 1024;
 const MOMENT: Duration = Duration::from_millis(250);
 /// The same for requests of machines.
 const WHILE: Duration = Duration::from_secs(5);
+/// How many reads or writes may wait for each place.
+const BURST: usize = 8;
 
 /// The share that a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +115,8 @@ struct Gate {
     places: Arc<Semaphore>,
     most: usize,
     waiting: Arc<AtomicUsize>,
+    /// The most requests in the line.
+    line: usize,
     wait: Duration,
 }
 
@@ -128,17 +132,22 @@ impl Drop for InLine {
 impl Gate {
     fn new(most: usize, wait: Duration) -> Self {
         let places = Arc::new(Semaphore::new(most));
-        Self { places, most, waiting: Arc::default(), wait }
+        Self { places, most, waiting: Arc::default(), line: most, wait }
     }
 
-    /// A slot, immediately or after a short wait. As many requests may wait as there are slots.
+    /// With a line for a burst of short requests: most of them get a place before their wait ends.
+    fn for_bursts(self) -> Self {
+        Self { line: BURST * self.most, ..self }
+    }
+
+    /// A slot, immediately or after a short wait in the line.
     async fn enter(&self) -> Option<Admitted> {
         if let Ok(place) = self.places.clone().try_acquire_owned() {
             return Some(Admitted { _place: place });
         }
         let before = self.waiting.fetch_add(1, Ordering::SeqCst);
         let in_line = InLine(self.waiting.clone());
-        if before >= self.most {
+        if before >= self.line {
             return None;
         }
         let place = timeout(self.wait, self.places.clone().acquire_owned()).await;
@@ -178,8 +187,8 @@ impl Admission {
     /// queue can only be decided one after the other.
     pub fn new(most: usize) -> Self {
         Self {
-            reads: Gate::new(most, MOMENT),
-            writes: Gate::new((most / 2).max(1), MOMENT),
+            reads: Gate::new(most, MOMENT).for_bursts(),
+            writes: Gate::new((most / 2).max(1), MOMENT).for_bursts(),
             uploads: Gate::new(2 * most, WHILE),
             hooks: Gate::new(most, WHILE),
             shares: Mutex::default(),

@@ -182,6 +182,18 @@ mod tests {
     }
 
     #[test]
+    fn a_histogram_without_observations_has_only_the_last_bucket() {
+        let page = page();
+        let labels = r#"repo="acme/calc",branch="main",queue_type="bisection""#;
+        let name = "mq_pr_test_duration_1h_seconds";
+        let start = |part: &str| format!("{name}_{part}{{{labels}");
+        let buckets = [format!("{},le=\"+Inf\"}} 0", start("bucket"))];
+        assert_eq!(lines(&page, &start("bucket")), buckets);
+        assert_eq!(lines(&page, &start("sum")), [format!("{}}} 0", start("sum"))]);
+        assert_eq!(lines(&page, &start("count")), [format!("{}}} 0", start("count"))]);
+    }
+
+    #[test]
     fn a_repository_that_two_hosts_have_is_named_with_its_host() {
         let mut queues = measure("acme/calc", "main", &[], &[]).to_vec();
         queues.extend(measure("acme/calc", "main", &[], &[]));

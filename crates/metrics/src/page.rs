@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 use signalbox_domain::queue::{BUCKETS_SECONDS, Histogram, QueueMetrics};
 
 /// The approximate size of a queue of one type, in bytes.
-const BYTES_EACH: usize = 16 * 1024;
+const BYTES_EACH: usize = 6 * 1024;
 
 /// The text so far, and its parts. Nearly all of it is repeated labels, so they are rendered once
 /// for each queue and copied.
@@ -46,7 +46,9 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Histograms of every queue, each with the value of the extra label, or an empty one.
+    /// Histograms of every queue, each with the value of the extra label, or an empty one. Those
+    /// without observations, which are most of them, have no bucket but the last one: all others
+    /// are 0, so sums and quantiles are the same without them.
     pub(crate) fn histogram<H: Iterator<Item = (&'static str, &'a Histogram)>>(
         &mut self,
         name: &str,
@@ -57,7 +59,8 @@ impl<'a> Page<'a> {
         for (queue, labels) in &self.queues {
             for (extra, histogram) in histograms(queue) {
                 let extra = extra_label(self.label, extra);
-                for (bound, count) in self.bounds.iter().zip(histogram.buckets) {
+                let observed = if histogram.count == 0 { &[][..] } else { &self.bounds[..] };
+                for (bound, count) in observed.iter().zip(histogram.buckets) {
                     sample(&mut self.text, [name, "_bucket"], [labels, &extra, bound], count);
                 }
                 let (sum, count) = (seconds(histogram.sum_micros), histogram.count);

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
+use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, Observed, OrgStore, StoreError, TokenStore};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, TokenHash, TokenText};
@@ -22,6 +23,8 @@ pub struct Authenticator {
     clock: Arc<dyn Clock>,
     /// Callers, and until when each entry is valid.
     remembered: Cache<TokenHash, (Timestamp, Arc<Caller>)>,
+    /// The slugs of organizations, which never change.
+    slugs: Cache<OrgId, OrgSlug>,
     refusals: Refusals,
     reports: Option<RefusalReports>,
 }
@@ -34,7 +37,8 @@ impl Authenticator {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (remembered, refusals) = (Cache::new(REMEMBERED), Refusals::default());
-        Self { tokens, orgs, clock, remembered, refusals, reports: None }
+        let slugs = Cache::new(REMEMBERED);
+        Self { tokens, orgs, clock, remembered, slugs, refusals, reports: None }
     }
 
     /// Reports refused tokens to an observer, and those of known tokens to the audit log.
@@ -124,14 +128,14 @@ impl Authenticator {
         if !token.is_valid(now) {
             return Ok(Err(Refused::Ended(Box::new(token))));
         }
-        let Some(org) = self.orgs.find(token.org).await? else { return Ok(Err(Refused::Unknown)) };
+        let Some(org_slug) = self.slug(token.org).await? else { return Ok(Err(Refused::Unknown)) };
         let good_until = [token.expires_at, token.revoked_at]
             .into_iter()
             .flatten()
             .fold(now.plus(Span::seconds(1)), Timestamp::min);
         let caller = Arc::new(Caller {
-            org: org.id,
-            org_slug: org.slug,
+            org: token.org,
+            org_slug,
             token: token.id,
             name: token.name,
             scopes: token.scopes,
@@ -140,5 +144,14 @@ impl Authenticator {
         });
         self.remembered.insert(hash, (good_until, caller.clone()));
         Ok(Ok(caller))
+    }
+
+    async fn slug(&self, org: OrgId) -> Result<Option<OrgSlug>, StoreError> {
+        if let Some(known) = self.slugs.get(&org) {
+            return Ok(Some(known));
+        }
+        let Some(found) = self.orgs.find(org).await? else { return Ok(None) };
+        self.slugs.insert(org, found.slug.clone());
+        Ok(Some(found.slug))
     }
 }

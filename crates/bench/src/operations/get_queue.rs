@@ -24,7 +24,7 @@ use crate::setup::Setup;
 /// Entries of the queue, and requests in a round.
 const SIZES: [(usize, usize); 3] = [(100, 400), (1_000, 120), (10_000, 16)];
 /// The size that the goal is about, and the least share of the floor's throughput.
-const GOAL: (usize, f64) = (1_000, 0.7);
+const GOAL: (usize, f64) = (1_000, 0.8);
 
 /// getQueue.
 pub(crate) struct GetQueue;

@@ -19,7 +19,7 @@ const SIZES: [usize; 2] = [100, 1_000];
 const ENTRIES: usize = 5;
 const SCRAPES: usize = 12;
 /// Milliseconds for each thousand queues.
-const GOAL: f64 = 50.0;
+const GOAL: f64 = 30.0;
 
 /// A scrape of the queue metrics.
 pub(crate) struct Scrape;

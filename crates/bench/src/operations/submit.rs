@@ -24,12 +24,14 @@ use crate::setup::Setup;
 
 /// Entries that are live before each submission, more or less.
 const SIZES: [usize; 3] = [10, 1_000, 10_000];
+/// Clients, each of which waits for a reply before it sends the next submission.
+const CLIENTS: [usize; 2] = [1, 64];
 /// Submissions before the queue is emptied, which is not measured.
-const CHUNK: usize = 16;
+const CHUNK: usize = 64;
 /// How often a round does that.
-const CHUNKS: usize = 12;
+const CHUNKS: usize = 4;
 /// The least share of the floor's throughput, and the most that 10,000 entries may add.
-const GOALS: (f64, f64) = (0.5, 1.5);
+const GOALS: (f64, f64) = (0.6, 1.5);
 /// About as many bytes as an entry's document has.
 const DOCUMENT_BYTES: usize = 600;
 
@@ -49,9 +51,17 @@ impl Operation for Submit {
             let servers = (floor(fresh.floor.clone())?, servers::product(product.api.clone())?);
             let mut costs = Vec::new();
             for size in setup.sizes(&SIZES) {
-                let row = measured(setup, on, &product, &servers, *size).await?;
-                costs.push(row.product());
-                report.add(row);
+                let branch = BranchName::new(format!("with-{size}")).during("a branch")?;
+                let queue = seed::queue(&product, &branch).await?;
+                seed::submit(&product, queue, *size).await?;
+                for clients in CLIENTS {
+                    let sizes = (*size, clients);
+                    let row = measured(setup, on, &product, &servers, (&branch, sizes)).await?;
+                    if clients == 1 {
+                        costs.push(row.product());
+                    }
+                    report.add(row);
+                }
             }
             if let [first, .., last] = costs[..] {
                 let (ratio, most) = (last / first, GOALS.1);
@@ -71,15 +81,12 @@ async fn measured(
     on: On,
     product: &Product,
     (floor, server): &(Listening, Listening),
-    size: usize,
+    (branch, (size, clients)): (&BranchName, (usize, usize)),
 ) -> Result<Row, Failure> {
-    let branch = BranchName::new(format!("with-{size}")).during("a branch")?;
-    let queue = seed::queue(product, &branch).await?;
-    seed::submit(product, queue, size).await?;
-    let mut bare = Client::to(floor.address).await?;
-    let mut client = Client::to(server.address).await?;
+    let mut bare = Client::with(clients, floor.address).await?;
+    let mut client = Client::with(clients, server.address).await?;
     let chunks = setup.many(CHUNKS);
-    let whole = vec![load::post("/", "", &product.body(&branch, Some(1))); CHUNK];
+    let whole = vec![load::post("/", "", &product.body(branch, Some(1))); CHUNK];
     let turns = in_turn(
         setup.rounds,
         async || {
@@ -92,9 +99,9 @@ async fn measured(
         async || {
             let mut took = Duration::ZERO;
             for _ in 0..chunks {
-                let opened = seed::open_many(product, &branch, CHUNK);
+                let opened = seed::open_many(product, branch, CHUNK);
                 let requests = |path: &str| -> Vec<Request> {
-                    let body = |pr: &PrNumber| product.body(&branch, Some(pr.0));
+                    let body = |pr: &PrNumber| product.body(branch, Some(pr.0));
                     opened.iter().map(|pr| load::post(path, &product.token, &body(pr))).collect()
                 };
                 took += client.all(&requests("/v1/submitPullRequest")).await?;
@@ -104,7 +111,8 @@ async fn measured(
         },
     )
     .await?;
-    let data = format!("{}, {} live entries", on.name(), count(size));
+    let who = if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
+    let data = format!("{}, {} live entries, {who}", on.name(), count(size));
     Ok(Row::against("submitPullRequest", data, &turns).at_least(GOALS.0))
 }
 

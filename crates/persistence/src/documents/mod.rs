@@ -110,17 +110,34 @@ pub(crate) fn encode<T: Document>(value: &T) -> Result<Json, DbError> {
 
 /// Deserializes a document.
 pub(crate) fn decode<T: Document>(text: &[u8]) -> Result<T, Unreadable> {
-    /// The part of a document that is the same in every version.
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u32,
-    }
     let damaged = |source| Unreadable::Damaged { kind: T::KIND, source };
-    let Versioned { version } = serde_json::from_slice(text).map_err(damaged)?;
+    let version = match plain_version(text) {
+        Some(version) => version,
+        None => serde_json::from_slice::<Versioned>(text).map_err(damaged)?.version,
+    };
     if version > T::VERSION {
         return Err(Unreadable::Newer { kind: T::KIND, found: version, known: T::VERSION });
     }
     serde_json::from_slice(text).map_err(damaged)
+}
+
+/// The part of a document that is the same in every version.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// The version of a document, found without parsing it, which takes as long as reading the rest:
+/// `None` if `"version"` is not in it exactly once, followed by a number. Within a string, its quotes
+/// would be escaped.
+fn plain_version(text: &[u8]) -> Option<u32> {
+    const KEY: &[u8] = b"\"version\"";
+    let mut places = memchr::memmem::find_iter(text, KEY);
+    let at = places.next().filter(|_| places.next().is_none())?;
+    let value = text.get(at + KEY.len()..)?.trim_ascii_start().strip_prefix(b":")?;
+    let value = value.trim_ascii_start();
+    let digits = value.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(value.len());
+    std::str::from_utf8(value.get(..digits)?).ok()?.parse().ok()
 }
 
 /// All kinds of documents, with the version that is written.

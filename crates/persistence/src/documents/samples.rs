@@ -114,6 +114,31 @@ fn a_document_of_a_newer_version_is_rejected() {
 }
 
 #[test]
+fn the_version_is_that_of_the_document_itself() {
+    let newer = |text: &str| {
+        let read = decode::<super::Owners>(text.as_bytes());
+        matches!(read, Err(Unreadable::Newer { found: 7, .. }))
+    };
+    for text in [
+        r#"{"version":7,"owners":[]}"#,
+        r#"{"owners": [], "version" : 7}"#,
+        r#"{"owners":["version"],"version":7}"#,
+        r#"{"owners":["a \"version\":1"],"version":7}"#,
+        r#"{"inner":{"version":1},"owners":[],"version":7}"#,
+    ] {
+        assert!(newer(text), "{text}");
+        assert!(
+            !newer(&text.replace("version\":7", "version\":1").replace(": 7", ": 1")),
+            "{text}"
+        );
+    }
+    for text in [r#"{"owners":[]}"#, r#"{"version":"7","owners":[]}"#, r#"{"version":7"#, ""] {
+        assert!(decode::<super::Owners>(text.as_bytes()).is_err(), "{text}");
+    }
+    assert!(!newer(r#"{"version":77777777777,"owners":[]}"#));
+}
+
+#[test]
 fn a_document_contains_no_nul() {
     let owners = super::Owners { owners: vec!["a\0b".into(), "\\u0000".into()] };
     let written = encode(&owners).expect("a document");

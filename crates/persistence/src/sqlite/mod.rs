@@ -102,8 +102,8 @@ pub(crate) async fn take_turn_in_log(_: &mut Conn, _: OrgId) -> Result<(), DbErr
 
 /// The clause before an INSERT of [`transact`] into the log, and its condition: SQLite serializes
 /// writers.
-pub(crate) const fn in_turn_in_log() -> (&'static str, &'static str) {
-    ("", IF_DONE)
+pub(crate) const fn in_turn_in_log() -> (String, &'static str) {
+    (String::new(), IF_DONE)
 }
 
 /// The condition of each INSERT of [`transact`], which is executed only after the first statement.

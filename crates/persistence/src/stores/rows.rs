@@ -6,7 +6,7 @@ use diesel::prelude::*;
 use signalbox_domain::ids::{EntryId, OrgId, PrNumber, QueueId, RepoId, RunId};
 use signalbox_domain::ports::Commit;
 use signalbox_domain::queue::{
-    Decision, Entry, Moved, NumberedEffect, Queue, ReportedTargets, TestRun,
+    Decision, Entry, Moved, NumberedEffect, PrState, Queue, ReportedTargets, TestRun,
 };
 use signalbox_domain::time::Timestamp;
 
@@ -237,7 +237,7 @@ impl Key {
                 entry_id: *entry,
                 at: commit.journal.at,
                 document: encode(&MoveDocument { decision: decision.clone() })?,
-                from_state: from.map(|state| state.as_str()),
+                from_state: from.map(PrState::as_str),
                 to_state: to.as_str(),
             });
         }
