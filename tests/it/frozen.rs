@@ -1,5 +1,6 @@
-//! A server that is frozen within a transaction: the others on its database continue after a few
-//! seconds, and report a problem until then.
+//! A server that is frozen while it writes. In a transaction of several statements it holds the
+//! others on its database up for a few seconds, and they report a problem until then; in a step of
+//! a queue, which is one statement, it holds nobody up.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -9,12 +10,16 @@ use serde_json::json;
 
 use crate::harness::{On, System};
 
-/// A writer stops between its events and its commit while the test holds the lock 42. It then has
-/// its queue's row, and the turn in the log of events.
-const STOP: &str = "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-    PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$; \
-    CREATE TRIGGER stand_still AFTER INSERT ON event_log FOR EACH STATEMENT \
-    EXECUTE FUNCTION stand_still();";
+/// A writer stops after its insert into a table while the test holds the lock 42.
+fn stop_at(system: &System, table: &str) {
+    let sql = format!(
+        "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$; \
+         CREATE TRIGGER stand_still AFTER INSERT ON {table} FOR EACH STATEMENT \
+         EXECUTE FUNCTION stand_still();"
+    );
+    psql(system.database(), &sql);
+}
 
 /// How long the others may be blocked. Without limits it is as long as the server is frozen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -59,8 +64,8 @@ impl Drop for Holder {
 const WAITS: &str = "pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
     AND classid = 0 AND objid = 42)";
 
-/// A session that has added to the log of events and has not ended its transaction.
-const STANDS: &str = "state = 'idle in transaction' AND query LIKE '%event_log%'";
+/// A session that has written settings and has not ended its transaction.
+const STANDS: &str = "state = 'idle in transaction' AND query LIKE '%flaky_settings_log%'";
 
 async fn sessions(system: &System, which: &str, some: bool) {
     let sql = format!(
@@ -75,12 +80,10 @@ async fn sessions(system: &System, which: &str, some: bool) {
 async fn a_server_that_is_frozen_in_a_transaction_holds_the_others_up_for_seconds_only() {
     let one = System::new(On::Postgres, "exit 0\n", 2).await;
     let two = one.another_server().await;
-    let first = one.pull_request("first", &[("first.txt", "1\n")]);
-    let second = one.pull_request("second", &[("second.txt", "2\n")]);
-    psql(one.database(), STOP);
+    stop_at(&one, "flaky_settings_log");
     let holder = Holder::new(one.database());
-    let submit = |pr: u64| json!({ "pr": { "number": pr } });
-    let on_the_frozen = one.try_call("submitPullRequest", submit(first));
+    let set = |to: &str| json!({ "quarantineEnabled": true, "autoQuarantine": to });
+    let on_the_frozen = one.try_call("flaky-tests/update-settings", set("flaky"));
     let on_the_other = async {
         sessions(&one, WAITS, true).await;
         one.signal("STOP");
@@ -88,8 +91,9 @@ async fn a_server_that_is_frozen_in_a_transaction_holds_the_others_up_for_second
         drop(holder);
         sessions(&one, STANDS, true).await;
         let begun = Instant::now();
-        let submitting = async {
-            let (status, reply) = two.try_call("submitPullRequest", submit(second)).await;
+        let setting = async {
+            let (status, reply) =
+                two.try_call("flaky-tests/update-settings", set("flaky_and_broken")).await;
             assert_eq!(status, 200, "{reply}");
             begun.elapsed()
         };
@@ -98,18 +102,45 @@ async fn a_server_that_is_frozen_in_a_transaction_holds_the_others_up_for_second
                 async |two: &System| two.get("/readyz").await.starts_with("not ready: writes: ");
             two.until("the other server reports it", red).await;
         };
-        let (took, ()) = tokio::join!(submitting, watching);
+        let (took, ()) = tokio::join!(setting, watching);
         assert!(took < PATIENCE, "{took:?}");
         let green = async |two: &System| two.get("/readyz").await == "ready\n";
         two.until("the other is ready again", green).await;
-        psql(one.database(), "DROP TRIGGER stand_still ON event_log");
+        psql(one.database(), "DROP TRIGGER stand_still ON flaky_settings_log");
         one.signal("CONT");
     };
     let ((status, reply), ()) = tokio::join!(on_the_frozen, on_the_other);
     // The database has ended its transaction: nothing of it is left, and the reply asks the caller
     // to retry.
     assert_eq!((status, &reply["code"]), (503, &json!("unavailable")), "{reply}");
-    one.submit(first).await;
+    let settings = two.call("flaky-tests/get-settings", json!({})).await;
+    assert_eq!(settings["autoQuarantine"], "flaky_and_broken", "{settings}");
+    one.call("flaky-tests/update-settings", set("flaky")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_frozen_in_a_step_holds_nobody_up_and_has_taken_it() {
+    let one = System::new(On::Postgres, "exit 0\n", 2).await;
+    let two = one.another_server().await;
+    let first = one.pull_request("first", &[("first.txt", "1\n")]);
+    let second = one.pull_request("second", &[("second.txt", "2\n")]);
+    stop_at(&one, "event_log");
+    let holder = Holder::new(one.database());
+    let submit = |pr: u64| json!({ "pr": { "number": pr } });
+    let on_the_frozen = one.try_call("submitPullRequest", submit(first));
+    let on_the_other = async {
+        sessions(&one, WAITS, true).await;
+        one.signal("STOP");
+        drop(holder);
+        // The statement ends, and its effects stay: nobody needs to commit it.
+        let (status, reply) = two.try_call("submitPullRequest", submit(second)).await;
+        assert_eq!(status, 200, "{reply}");
+        two.entry(first).await;
+        psql(one.database(), "DROP TRIGGER stand_still ON event_log");
+        one.signal("CONT");
+    };
+    let ((status, reply), ()) = tokio::join!(on_the_frozen, on_the_other);
+    assert_eq!(status, 200, "{reply}");
     one.until_state(first, "MERGED").await;
     one.until_state(second, "MERGED").await;
 }

@@ -14,6 +14,9 @@ use crate::failure::{During, Failure};
 /// Connections, each of which waits for a reply before it sends the next request.
 pub(crate) const CONNECTIONS: usize = 4;
 
+/// How often a request is sent while the server is busy.
+const ATTEMPTS: usize = 100;
+
 /// A request as it is sent.
 pub(crate) type Request = Arc<[u8]>;
 
@@ -125,11 +128,15 @@ impl Client {
 
 impl Connection {
     /// Sends a request that must succeed and reads the reply into the buffer; returns where its
-    /// body is.
+    /// body is. A request that a busy server refuses is repeated, which counts as its time.
     async fn exchange(&mut self, request: &[u8]) -> Result<(usize, usize), Failure> {
-        let (status, body, end) = self.send(request).await?;
-        if (200..300).contains(&status) {
-            return Ok((body, end));
+        for _ in 0..ATTEMPTS {
+            let (status, body, end) = self.send(request).await?;
+            match status {
+                200..300 => return Ok((body, end)),
+                503 => {}
+                _ => break,
+            }
         }
         let text = String::from_utf8_lossy(&self.buffer).into_owned();
         Err(Failure::new("a reply", text))
