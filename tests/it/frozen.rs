@@ -1,6 +1,6 @@
 //! A server that is frozen while it writes. In a transaction of several statements it holds the
 //! others on its database up for a few seconds, and they report a problem until then; in a step of
-//! a queue, which is one statement, it holds nobody up.
+//! a queue, which is one statement, it holds no other server up.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -119,7 +119,7 @@ async fn a_server_that_is_frozen_in_a_transaction_holds_the_others_up_for_second
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_frozen_in_a_step_holds_nobody_up_and_has_taken_it() {
+async fn a_server_that_is_frozen_in_a_step_holds_no_other_up_and_has_taken_it() {
     let one = System::new(On::Postgres, "exit 0\n", 2).await;
     let two = one.another_server().await;
     let first = one.pull_request("first", &[("first.txt", "1\n")]);
@@ -132,7 +132,7 @@ async fn a_server_that_is_frozen_in_a_step_holds_nobody_up_and_has_taken_it() {
         sessions(&one, WAITS, true).await;
         one.signal("STOP");
         drop(holder);
-        // The statement ends, and its effects stay: nobody needs to commit it.
+        // The statement ends, and its effects stay, although no process commits it.
         let (status, reply) = two.try_call("submitPullRequest", submit(second)).await;
         assert_eq!(status, 200, "{reply}");
         two.entry(first).await;
