@@ -5,6 +5,7 @@ mod checks;
 mod checks_runner;
 mod faults;
 mod locks;
+mod proof;
 mod sandbox;
 mod snapshots;
 

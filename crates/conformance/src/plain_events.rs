@@ -19,6 +19,7 @@ impl EventWriter for PlainEvents {
             Subject::PullRequest { pr, .. } => pr.to_string(),
             Subject::Batch { prs, together } => format!("{} of {}", prs.len(), together.len()),
             Subject::TestRun { prs, checks } => format!("{} of {}", checks.join(", "), prs.len()),
+            Subject::Composition { mismatch, .. } => mismatch.paths.join(", "),
             Subject::Queue { from, to, .. } => format!("{} to {}", from.as_str(), to.as_str()),
         };
         format!("{} {about} for {} of {}", event.kind.as_str(), place.branch, place.repo)

@@ -133,6 +133,7 @@ impl Host {
                     },
                     head_checks: Vec::new(),
                     empty: Vec::new(),
+                    composition: None,
                     has_forge: false,
                 }]
             }
@@ -159,7 +160,7 @@ impl Host {
             Effect::Land(land) => {
                 self.target = land.candidate.sha.clone();
                 let (sha, tree) = (self.target.clone(), land.candidate.tree.clone());
-                vec![Fact::Landed { run: land.run, sha, tree }]
+                vec![Fact::Landed { run: land.run, sha, tree, composition: None }]
             }
             Effect::InspectPullRequest { .. }
             | Effect::CancelChecks { .. }

@@ -56,6 +56,8 @@ pub(crate) async fn build(
                 candidate: Candidate { sha: parse_sha(&commit)?, tree },
                 head_checks,
                 empty,
+                // It is computed a second time when it lands.
+                composition: None,
             })
         }
         Applied::Conflict { change, paths } => conflict(git, build, change, paths, at).await,

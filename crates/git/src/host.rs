@@ -17,7 +17,7 @@ use signalbox_domain::queue::{
 use crate::config::{self, Required};
 use crate::git::{Git, parse_sha};
 use crate::snapshot::{self, MergedSets};
-use crate::{candidate, land, landed};
+use crate::{candidate, land, landed, proof};
 
 /// The prefixes of the queue's own branches.
 pub(crate) const TEST_BRANCHES: [&str; 2] =
@@ -233,12 +233,14 @@ impl GitHost for PlainGitHost {
         let git = self.git(repository)?;
         let heads: Vec<&Sha> = order.changes.iter().map(|change| &change.head).collect();
         let (candidate, expected) = (order.candidate.sha.as_str(), order.expected.as_str());
+        let now = self.clock.now();
         // Whatever is in it is on the target by now: there is no commit to land.
         let adds_nothing = git.is_ancestor(candidate, expected).await?;
         if !adds_nothing && let Some(head) = land::already_landed(&git, order).await? {
             landed::remember(&git, &order.target, &heads, head.sha.as_str()).await?;
             self.mark_merged(repository, &order.changes).await?;
-            return Ok(LandAnswer::Landed(head));
+            let composition = proof::of_landed(&git, order, head.sha.as_str(), now).await?;
+            return Ok(LandAnswer::Landed(head, Some(composition)));
         }
         let Some(head) = git.head(&format!("refs/heads/{}", order.target)).await? else {
             return Err(HostError::NotFound { what: format!("branch {}", order.target) });
@@ -268,11 +270,11 @@ impl GitHost for PlainGitHost {
         }
         let answer = if adds_nothing {
             landed::remember(&git, &order.target, &heads, expected).await?;
-            LandAnswer::Landed(head)
+            LandAnswer::Landed(head, None)
         } else {
-            land::land(&git, order, head, self.clock.now()).await?
+            land::land(&git, order, head, now).await?
         };
-        if let LandAnswer::Landed(_) = answer {
+        if let LandAnswer::Landed(..) = answer {
             self.mark_merged(repository, &order.changes).await?;
         }
         Ok(answer)

@@ -2,12 +2,12 @@
 
 use signalbox_domain::ids::TreeId;
 use signalbox_domain::ports::{Head, HostError, LandAnswer};
-use signalbox_domain::queue::{Candidate, Land};
+use signalbox_domain::queue::{Candidate, Composition, Land};
 use signalbox_domain::time::Timestamp;
 
 use crate::candidate::{Applied, apply, merge_trees};
 use crate::git::{Git, parse_sha, parse_tree};
-use crate::landed;
+use crate::{landed, proof};
 
 /// Moves the target by compare-and-swap, and records the landing in the same step. The caller
 /// has checked where the target and the pull requests' heads are.
@@ -35,11 +35,15 @@ pub(crate) async fn land(
             }
         }
     };
+    if let Some(mismatch) = proof::check(git, land, &commit, at).await? {
+        return Ok(LandAnswer::Mismatch(mismatch));
+    }
     let why = format!("signalbox: merge of run {}", land.run);
     let memory = landed::refs(git, land, &commit).await?;
     if git.move_refs((&target, &commit, land.expected.as_str()), &memory, &why).await? {
         let tree = git.tree(&commit).await?;
-        return Ok(LandAnswer::Landed(Head { sha: parse_sha(&commit)?, tree }));
+        let head = Head { sha: parse_sha(&commit)?, tree };
+        return Ok(LandAnswer::Landed(head, Some(Composition::recomputed())));
     }
     match git.head(&target).await? {
         Some(head) => Ok(LandAnswer::TargetMoved(head)),

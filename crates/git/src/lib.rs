@@ -14,6 +14,7 @@ mod land;
 mod landed;
 mod limited;
 mod locks;
+mod proof;
 mod pull_requests;
 mod push;
 mod reports;

@@ -6,6 +6,7 @@ use signalbox_domain::queue::{
     BuildCandidate, Candidate, Change, CheckReport, ConflictWith, MergeMethod,
 };
 
+use crate::composition::Composed;
 use crate::host::{GitHubHost, sha};
 use crate::scratch_branch::{Applied, Made, ScratchBranch};
 
@@ -53,10 +54,20 @@ impl GitHubHost {
             Applied::Commit { made: Made { commit, tree }, empty } => {
                 let empty = empty.into_iter().filter_map(|at| build.changes.get(at));
                 let empty = empty.map(|change| change.pr).collect();
-                self.put_branch(repo, build.branch.as_str(), &commit).await?;
-                let head_checks = self.head_checks(repo, build, &tree).await?;
                 let candidate = Candidate { sha: sha(&commit)?, tree };
-                Ok(Built::Candidate { candidate, head_checks, empty })
+                let composed = Composed {
+                    base: build.base.as_str(),
+                    changes: &before.iter().chain(&build.changes).collect::<Vec<_>>(),
+                    method: build.method,
+                    candidate: &candidate,
+                };
+                let composition = match self.composition(repo, &composed).await? {
+                    Ok(composition) => Some(composition),
+                    Err(mismatch) => return Ok(Built::Mismatch(mismatch)),
+                };
+                self.put_branch(repo, build.branch.as_str(), &commit).await?;
+                let head_checks = self.head_checks(repo, build, &candidate.tree).await?;
+                Ok(Built::Candidate { candidate, head_checks, empty, composition })
             }
             Applied::Conflict { change, paths } => {
                 self.conflict(bench, repo, build, change, paths).await

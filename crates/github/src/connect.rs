@@ -9,7 +9,7 @@ use signalbox_hosts::{
     ConnectError, ConnectedHost, HostKind, HostParts, HostSettings, SettingError, Table,
 };
 
-use crate::{Credentials, CredentialsError, GitHubChecks, GitHubConfig, GitHubHost};
+use crate::{Credentials, CredentialsError, GitHubChecks, GitHubConfig, GitHubHost, Verify};
 
 /// GitHub and GitHub Enterprise as a kind of host.
 pub const KIND: HostKind =
@@ -39,6 +39,9 @@ struct Settings {
     reread_seconds: Option<u32>,
     /// The prefix of commands in comments; default: `/signalbox`.
     command_prefix: Option<String>,
+    /// Whether candidates are checked to be their base with the changes of their pull requests:
+    /// `diff` or `off`; default: `diff`.
+    verify: Option<Verify>,
 }
 
 fn read(table: Table) -> Result<Arc<dyn HostSettings>, SettingError> {
@@ -57,6 +60,7 @@ fn example() -> Table {
         webhook_secret_file: Some(PathBuf::from("/etc/signalbox/github-webhook")),
         reread_seconds: Some(600),
         command_prefix: Some("/signalbox".into()),
+        verify: Some(Verify::Diff),
     })
 }
 
@@ -109,6 +113,7 @@ impl HostSettings for Settings {
             reread_after,
             command_prefix: self.command_prefix.clone().unwrap_or_else(|| "/signalbox".to_owned()),
             public_url: parts.public_url,
+            verify: self.verify.unwrap_or_default(),
         };
         let host =
             GitHubHost::new(config, parts.clock).map_err(|error| self.failed(error.to_string()))?;

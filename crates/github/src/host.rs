@@ -18,6 +18,7 @@ use crate::announce::Shown;
 use crate::checks::Reporters;
 use crate::client::{Client, Credentials, CredentialsError, Refused, part};
 use crate::complaints::Complaints;
+use crate::composition::{Trees, Verify};
 use crate::runner::Waiters;
 use crate::scratch_branches::{Places, ScratchBranches};
 use crate::statuses::Requirements;
@@ -45,6 +46,8 @@ pub struct GitHubConfig {
     pub command_prefix: String,
     /// Where our own pages are, for links; without a slash at its end.
     pub public_url: String,
+    /// Whether the composition of candidates is checked.
+    pub verify: Verify,
 }
 
 /// Why a host cannot be set up.
@@ -75,6 +78,8 @@ pub struct GitHubHost {
     pub(crate) shown: Shown,
     pub(crate) scratch_branches: ScratchBranches,
     pub(crate) places: Places,
+    pub(crate) verify: Verify,
+    pub(crate) trees: Trees,
 }
 
 impl GitHubHost {
@@ -98,6 +103,8 @@ impl GitHubHost {
             shown: Shown::default(),
             scratch_branches: ScratchBranches::default(),
             places: Places::default(),
+            verify: config.verify,
+            trees: Trees::default(),
         })
     }
 

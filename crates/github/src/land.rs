@@ -40,7 +40,7 @@ impl GitHubHost {
             return Err(HostError::NotFound { what: format!("branch {}", land.target) });
         };
         if let Some(landed) = self.already_landed(bench, repo, land, &head).await? {
-            return Ok(LandAnswer::Landed(landed));
+            return Ok(LandAnswer::Landed(landed, None));
         }
         for change in &land.changes {
             if !self.is_unchanged(repo, change).await? {
@@ -55,7 +55,7 @@ impl GitHubHost {
             tree: land.candidate.tree.clone(),
         };
         match self.forward(repo, land, &tested).await? {
-            Forward::Done(head) => Ok(LandAnswer::Landed(head)),
+            Forward::Done(head) => Ok(LandAnswer::Landed(head, None)),
             Forward::Moved(head) => Ok(LandAnswer::TargetMoved(head)),
             Forward::Forbidden(words) => self.merge_by_host(repo, land, &words).await,
             // The target has the same content under another commit, or other lanes have landed:
@@ -72,7 +72,7 @@ impl GitHubHost {
                     }
                 };
                 match self.forward(repo, land, &made).await? {
-                    Forward::Done(head) => Ok(LandAnswer::Landed(head)),
+                    Forward::Done(head) => Ok(LandAnswer::Landed(head, None)),
                     Forward::Moved(head) => Ok(LandAnswer::TargetMoved(head)),
                     Forward::Forbidden(words) => self.merge_by_host(repo, land, &words).await,
                     Forward::Diverged => Ok(LandAnswer::TargetMoved(head)),
@@ -144,7 +144,7 @@ impl GitHubHost {
                         "the git host merged a tree that differs from the tested one"
                     );
                 }
-                Ok(LandAnswer::Landed(Head { sha: sha(&merged.sha)?, tree }))
+                Ok(LandAnswer::Landed(Head { sha: sha(&merged.sha)?, tree }, None))
             }
             Err(Refused { status: 409, .. }) => Ok(LandAnswer::HeadMoved { pr: change.pr }),
             Err(Refused { status: 405, words, .. }) if passes(&words) => {

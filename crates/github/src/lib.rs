@@ -6,6 +6,7 @@ mod candidate;
 mod checks;
 mod client;
 mod complaints;
+mod composition;
 mod connect;
 mod diagnose;
 mod forge;
@@ -24,6 +25,7 @@ mod webhook;
 mod wire;
 
 pub use client::{Credentials, CredentialsError};
+pub use composition::Verify;
 pub use connect::KIND;
 pub use host::{ConfigError, GitHubConfig, GitHubHost};
 pub use markdown::neutral;

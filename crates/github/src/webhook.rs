@@ -124,7 +124,7 @@ mod tests {
     use signalbox_domain::testing::ManualClock;
 
     use super::*;
-    use crate::{Credentials, GitHubConfig};
+    use crate::{Credentials, GitHubConfig, Verify};
 
     fn host() -> GitHubHost {
         let _installed = rustls::crypto::ring::default_provider().install_default();
@@ -137,6 +137,7 @@ mod tests {
             reread_after: signalbox_domain::time::Span::minutes(10),
             command_prefix: "/signalbox".into(),
             public_url: "https://queue.example".into(),
+            verify: Verify::Diff,
         };
         GitHubHost::new(config, Arc::new(ManualClock::default())).expect("a host")
     }

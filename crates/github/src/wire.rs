@@ -59,9 +59,21 @@ pub(crate) struct Tree {
 struct TreeEntry {
     path: String,
     sha: String,
+    #[serde(default)]
+    mode: String,
+    #[serde(default, rename = "type")]
+    kind: String,
 }
 
 impl Tree {
+    /// Path, mode and id of its files, links and submodules, also of those in folders if it was
+    /// read recursively. `None` if it is too large to be listed.
+    pub(crate) fn objects(self) -> Option<impl Iterator<Item = (String, String, String)>> {
+        let entries = (!self.truncated).then_some(self.tree)?;
+        let objects = entries.into_iter().filter(|entry| entry.kind != "tree");
+        Some(objects.map(|entry| (entry.path, entry.mode, entry.sha)))
+    }
+
     /// The id of the object under that name. Of a folder that is too large to be listed it is
     /// taken to be there, and another one in every commit.
     pub(crate) fn has(&self, name: &str, at: &Sha) -> Option<String> {
@@ -135,6 +147,17 @@ pub(crate) struct Comparison {
     pub(crate) commits: Vec<ListedCommit>,
     #[serde(default)]
     pub(crate) files: Option<Vec<ChangedFile>>,
+    pub(crate) base_commit: Option<ListedCommit>,
+    pub(crate) merge_base_commit: Option<ListedCommit>,
+    pub(crate) total_commits: Option<usize>,
+}
+
+impl Comparison {
+    /// Whether all commits are listed, and none of them is a merge.
+    pub(crate) fn is_linear(&self) -> bool {
+        let all = self.total_commits.is_some_and(|total| total <= self.commits.len());
+        all && self.commits.iter().all(|commit| commit.parents.len() < 2)
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

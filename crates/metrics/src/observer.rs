@@ -36,6 +36,7 @@ pub struct PrometheusObserver {
     effects: Family<EffectLabels, Counter>,
     effect_duration: Family<EffectNameLabels, Histogram, Bounds>,
     landed_tree_differs: Counter,
+    composition_mismatch: Counter,
     unexplained_waits: Gauge,
     answers_lost: Counter,
     host_calls: Family<CallOutcomeLabels, Counter>,
@@ -66,6 +67,7 @@ impl PrometheusObserver {
             effects: Family::default(),
             effect_duration: Family::new_with_constructor(Bounds(LONG)),
             landed_tree_differs: Counter::default(),
+            composition_mismatch: Counter::default(),
             unexplained_waits: Gauge::default(),
             answers_lost: Counter::default(),
             host_calls: Family::default(),
@@ -141,6 +143,12 @@ impl PrometheusObserver {
             "landed_tree_differs",
             "Landings whose tree is not the tested one; must be 0",
             self.landed_tree_differs.clone(),
+        );
+        registry.register(
+            "composition_mismatch",
+            "Candidates and landings that are not their base with the changes of their pull requests; \
+             must be 0",
+            self.composition_mismatch.clone(),
         );
         registry.register(
             "unexplained_waits",
@@ -229,9 +237,12 @@ impl Observer for PrometheusObserver {
             Observed::Step { input, decisions, took, .. } => {
                 self.steps.get_or_create(&InputLabels { input }).inc();
                 self.step_duration.observe(seconds(*took));
-                let differs = |it: &&Decision| matches!(it, Decision::LandedTreeDiffers { .. });
-                for _ in decisions.iter().filter(differs) {
-                    self.landed_tree_differs.inc();
+                for decision in *decisions {
+                    match decision {
+                        Decision::LandedTreeDiffers { .. } => self.landed_tree_differs.inc(),
+                        Decision::CompositionMismatch { .. } => self.composition_mismatch.inc(),
+                        _ => 0,
+                    };
                 }
             }
             Observed::CommitConflict { .. } => {

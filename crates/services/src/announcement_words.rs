@@ -1,8 +1,10 @@
 //! The texts of announcements on pull requests.
 
-use signalbox_domain::ids::Sha;
+use signalbox_domain::ids::{Sha, TreeId};
 use signalbox_domain::ports::{Forge, StatusState};
-use signalbox_domain::queue::{Entry, EntryState, Exit, PrState, Queue};
+use signalbox_domain::queue::{
+    Composition, CompositionCheck, Entry, EntryState, Exit, PrState, Queue,
+};
 use signalbox_wording::{Named as _, blame, wait};
 
 /// The labels of states: `signalbox: testing`.
@@ -34,6 +36,43 @@ pub(super) struct AnnouncementText {
     pub(super) comment: String,
 }
 
+/// How the landed tree relates to the tested one.
+fn of_trees(tested: &TreeId, landed: &TreeId, exact: bool) -> String {
+    match (tested == landed, exact) {
+        (true, _) => format!("The landed tree {landed} is the tested tree."),
+        (false, true) => {
+            format!("The landed tree {landed} **is not** the tested tree {tested}.")
+        }
+        (false, false) => format!(
+            "Other lanes have landed beside it: the landed tree {landed} is the clean merge of the \
+             target branch with the tested tree {tested}."
+        ),
+    }
+}
+
+/// How its composition was checked.
+fn of_check(composition: &Composition, neutral: &impl Fn(&[String]) -> String) -> String {
+    match composition.check {
+        CompositionCheck::Recomputed => {
+            "It was computed a second time from the target branch and the heads of the pull requests, \
+             with the same result."
+                .to_owned()
+        }
+        CompositionCheck::Compared if composition.merged_by_host.is_empty() => {
+            "It contains the changes of its pull requests and no others.".to_owned()
+        }
+        CompositionCheck::Compared => format!(
+            "It contains the changes of its pull requests and no others. These files were changed on \
+             both sides and merged by the git host:{}",
+            neutral(&composition.merged_by_host)
+        ),
+        CompositionCheck::NotChecked => {
+            let why = neutral(composition.why_not.as_slice());
+            format!("Whether it contains other changes was not checked:{why}")
+        }
+    }
+}
+
 impl AnnouncementText {
     /// `newer` is the pull request's present head, if it landed with an older one.
     pub(super) fn of(queue: &Queue, entry: &Entry, forge: &dyn Forge, newer: Option<&Sha>) -> Self {
@@ -60,14 +99,16 @@ impl AnnouncementText {
                 let more = more.filter(|_| matches!(entry.state, EntryState::Testing { .. }));
                 (StatusState::Pending, None, more.unwrap_or_default())
             }
-            EntryState::Ended(Exit::Merged { sha, tested_tree, landed_tree, .. }) => {
+            EntryState::Ended(Exit::Merged { sha, tested_tree, landed_tree, proof, .. }) => {
                 let mut more =
                     sha.as_ref().map(|sha| format!("Landed as {sha}.")).unwrap_or_default();
                 if let (Some(tested), Some(landed)) = (tested_tree, landed_tree) {
-                    let verdict = if tested == landed { "is" } else { "**is not**" };
-                    more = format!(
-                        "{more} The landed tree {landed} {verdict} the tested tree {tested}."
-                    );
+                    let exact = proof.as_ref().is_none_or(|proof| proof.exact);
+                    more = format!("{more} {}", of_trees(tested, landed, exact));
+                }
+                let checked = proof.as_ref().and_then(|proof| proof.composition.as_ref());
+                if let Some(checked) = checked {
+                    more = format!("{more} {}", of_check(checked, &neutral));
                 }
                 if let Some(since) = entry.off_target_since {
                     more = format!(

@@ -48,7 +48,7 @@ pub(super) async fn build(
             !statuses.are_usable() && !names_its_own(queues, order.queue).await?
         }
         Built::Conflict { .. } => true,
-        Built::MergedBefore { .. } => false,
+        Built::MergedBefore { .. } | Built::Mismatch(_) => false,
     };
     if speaks_against {
         let head = match settled_target(context, queues, host, order).await? {
@@ -80,7 +80,7 @@ pub(super) async fn build(
     }
     let run = build.run;
     Ok(Ok(Verdict::Final(match built {
-        Built::Candidate { candidate, head_checks, empty } => {
+        Built::Candidate { candidate, head_checks, empty, composition } => {
             let branch = build.branch.clone();
             let forge = context.hosts.forge(repository.org, &repository.name.host);
             vec![Fact::CandidateBuilt {
@@ -90,12 +90,14 @@ pub(super) async fn build(
                 statuses,
                 head_checks,
                 empty,
+                composition,
                 has_forge: forge.is_some(),
             }]
         }
         Built::Conflict { pr, with, paths } => {
             vec![Fact::CandidateConflict { run, pr, with, paths }]
         }
+        Built::Mismatch(mismatch) => vec![Fact::CandidateMismatch { run, mismatch }],
         Built::MergedBefore { pr } => {
             let seen = match host.pull_request(repository, &PullRequestQuery::Number(pr)).await {
                 Ok(seen) => seen,

@@ -319,9 +319,14 @@ async fn land_candidate(
         Err(error) => return Err(error),
     };
     Ok(match answer {
-        LandAnswer::Landed(head) => Fact::Landed { run, sha: head.sha, tree: head.tree },
+        LandAnswer::Landed(head, composition) => {
+            Fact::Landed { run, sha: head.sha, tree: head.tree, composition }
+        }
         LandAnswer::HeadMoved { pr } => {
             Fact::LandRefused { run, because: LandRefusal::HeadMoved { pr } }
+        }
+        LandAnswer::Mismatch(mismatch) => {
+            Fact::LandRefused { run, because: LandRefusal::Mismatch(mismatch) }
         }
         LandAnswer::TargetMoved(head) => Fact::LandRefused {
             run,

@@ -57,6 +57,15 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 "Q1: the landed tree is not the tested tree"
             );
         }
+        Decision::CompositionMismatch { run, mismatch } => {
+            let expected = mismatch.expected.as_ref().map(ToString::to_string);
+            tracing::error!(
+                queue.id = %queue.id, run.id = %run, base = %mismatch.base,
+                commit = %mismatch.commit, found = %mismatch.found, expected,
+                paths = mismatch.paths.join(", "),
+                "a candidate is not its base with the changes of its pull requests"
+            );
+        }
         Decision::QueueMoved { from, to, actor, .. } => {
             let (from, to) = (from.as_str(), to.as_str());
             tracing::info!(queue.id = %queue.id, from, to, %actor, "a queue changed its state");

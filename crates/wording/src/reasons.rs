@@ -110,6 +110,13 @@ impl Named for QueuedReason {
                 Tone::Quiet,
                 "its impacted targets were reported again",
             ),
+            Self::CompositionMismatch => word(
+                "Wrong candidate",
+                "warning",
+                Tone::Bad,
+                "its candidate was not its base with the changes of its pull requests, so it was \
+                 neither tested nor merged",
+            ),
             Self::ConflictWithAhead => word(
                 "Conflict with a pull request ahead",
                 "warning",

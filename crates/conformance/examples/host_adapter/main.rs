@@ -95,7 +95,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     println!("hints of a delivery: {:?}", hooks.decode(&header, body.as_bytes())?.hints);
     match host.land(&repository, &land(&order, &candidate)).await? {
-        LandAnswer::Landed(head) => println!("main is now at {}", head.sha),
+        LandAnswer::Landed(head, _) => println!("main is now at {}", head.sha),
         refused => println!("not landed: {refused:?}"),
     }
     Ok(())

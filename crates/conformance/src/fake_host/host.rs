@@ -1,17 +1,17 @@
 //! The fake git host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoName, Sha, TreeId};
+use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoName, RunId, Sha, TreeId};
 use signalbox_domain::ports::{
     Abilities, Built, ChecksRunner, Clock, Forge, GitHost, Head, HostError, Hosts, LandAnswer,
     Landed, PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
     BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, ConflictWith, HostStatuses,
-    Land, PullRequest, PullRequestState,
+    Land, Mismatch, PullRequest, PullRequestState,
 };
 
 use super::faults::Faults;
@@ -31,9 +31,28 @@ pub struct FakeHost {
 pub(super) struct State {
     pub(super) repos: BTreeMap<RepoName, Repo>,
     pub(super) faults: Faults,
+    wrong: WrongCompositions,
     pub(super) checks_hang: bool,
     abilities: Abilities,
     statuses: HostStatuses,
+}
+
+/// Compositions that are recognized as wrong. One of them is wrong for every call that
+/// repeats it, also from another server.
+#[derive(Debug, Default)]
+struct WrongCompositions {
+    next: BTreeSet<Call>,
+    known: BTreeSet<(Call, RunId, Sha)>,
+}
+
+impl WrongCompositions {
+    fn is_wrong(&mut self, call: Call, run: RunId, base: &Sha) -> bool {
+        let this = (call, run, base.clone());
+        if self.next.remove(&call) {
+            self.known.insert(this.clone());
+        }
+        self.known.contains(&this)
+    }
 }
 
 impl FakeHost {
@@ -55,6 +74,7 @@ impl FakeHost {
         let state = State {
             repos: BTreeMap::new(),
             faults: Faults::default(),
+            wrong: WrongCompositions::default(),
             checks_hang: false,
             abilities: Abilities {
                 case_insensitive_names: false,
@@ -73,6 +93,11 @@ impl FakeHost {
     /// Plans a failure of the `nth` call of a kind from now on; 1 is the next one.
     pub fn fail(&self, call: Call, nth: u32, failure: Failure) {
         self.state().faults.plan(call, nth, failure);
+    }
+
+    /// Makes the next candidate, or the next landing, one that is composed wrongly and recognized.
+    pub fn compose_wrongly(&self, call: Call) {
+        self.state().wrong.next.insert(call);
     }
 
     /// Takes the host down, so that no call is answered, or up again.
@@ -177,13 +202,27 @@ impl GitHost for FakeHost {
         repository: &Repository,
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
-        self.call(Call::BuildCandidate, repository, |repo| built(repo, build))
+        let is_wrong = self.state().wrong.is_wrong(Call::BuildCandidate, build.run, &build.base);
+        self.call(Call::BuildCandidate, repository, |repo| {
+            let answer = built(repo, build)?;
+            let Built::Candidate { candidate, .. } = &answer else { return Ok(answer) };
+            if !is_wrong {
+                return Ok(answer);
+            }
+            repo.branches.remove(&build.branch);
+            repo.test_branches.remove(&build.branch);
+            Ok(Built::Mismatch(mismatch(&build.base, candidate)))
+        })
     }
 
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError> {
+        let is_wrong = self.state().wrong.is_wrong(Call::Land, land.run, &land.expected);
         self.call(Call::Land, repository, |repo| {
+            if is_wrong && repo.branches.get(&land.target) == Some(&land.expected) {
+                return Ok(LandAnswer::Mismatch(mismatch(&land.expected, &land.candidate)));
+            }
             let answer = landed(repo, land)?;
-            if let LandAnswer::Landed(_) = &answer {
+            if let LandAnswer::Landed(..) = &answer {
                 for change in &land.changes {
                     if let Some(merged) = repo.pull_requests.get_mut(&change.pr) {
                         merged.state = PullRequestState::Merged;
@@ -232,6 +271,16 @@ impl GitHost for FakeHost {
     }
 }
 
+fn mismatch(base: &Sha, wrong: &Candidate) -> Mismatch {
+    Mismatch {
+        base: base.clone(),
+        commit: wrong.sha.clone(),
+        found: wrong.tree.clone(),
+        expected: None,
+        paths: vec!["file".to_owned()],
+    }
+}
+
 fn built(repo: &mut Repo, build: &BuildCandidate) -> Result<Built, HostError> {
     let mut on = build.base.clone();
     if !repo.commits.contains_key(&on) {
@@ -262,6 +311,7 @@ fn built(repo: &mut Repo, build: &BuildCandidate) -> Result<Built, HostError> {
         head_checks: head_checks(repo, build, &candidate),
         candidate,
         empty: Vec::new(),
+        composition: None,
     })
 }
 
@@ -304,10 +354,10 @@ fn landed(repo: &mut Repo, land: &Land) -> Result<LandAnswer, HostError> {
     let missing = || HostError::NotFound { what: format!("branch {}", land.target) };
     let now = repo.branches.get(&land.target).ok_or_else(missing)?.clone();
     if repo.history(&now).contains(&land.candidate.sha) {
-        return Ok(LandAnswer::Landed(repo.head(&land.candidate.sha)));
+        return Ok(LandAnswer::Landed(repo.head(&land.candidate.sha), None));
     }
     if let Some(same) = same_tree_since(repo, &now, land) {
-        return Ok(LandAnswer::Landed(repo.head(&same)));
+        return Ok(LandAnswer::Landed(repo.head(&same), None));
     }
     let unchanged = |change: &Change| {
         let shown = repo.pull_requests.get(&change.pr);
@@ -334,7 +384,7 @@ fn landed(repo: &mut Repo, land: &Land) -> Result<LandAnswer, HostError> {
         }
     }
     repo.move_branch(&land.target, &to);
-    Ok(LandAnswer::Landed(repo.head(&to)))
+    Ok(LandAnswer::Landed(repo.head(&to), None))
 }
 
 /// The tree that must land: the tested one, or the clean merge of the expected head with it.

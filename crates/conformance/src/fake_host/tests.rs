@@ -76,7 +76,9 @@ impl Fixture {
     async fn candidate(&self, ahead: &[(RunId, &Candidate)], change: &Change) -> Candidate {
         match self.build(ahead, change).await {
             Built::Candidate { candidate, .. } => candidate,
-            other @ (Built::Conflict { .. } | Built::MergedBefore { .. }) => panic!("{other:?}"),
+            other @ (Built::Conflict { .. } | Built::MergedBefore { .. } | Built::Mismatch(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 
@@ -123,7 +125,10 @@ async fn a_candidate_is_what_then_lands() {
     assert_eq!(candidate, bench.candidate(&[], &change).await, "building again changes nothing");
 
     let answer = bench.land(&before, &candidate, &change).await.expect("up");
-    assert!(matches!(&answer, LandAnswer::Landed(head) if head.sha == candidate.sha), "{answer:?}");
+    assert!(
+        matches!(&answer, LandAnswer::Landed(head, _) if head.sha == candidate.sha),
+        "{answer:?}"
+    );
     assert_eq!(bench.files().get("a").map(String::as_str), Some("2"));
     assert_eq!(bench.state(change.pr), PullRequestState::Merged);
     assert_eq!(bench.land(&before, &candidate, &change).await.expect("up"), answer);
@@ -178,11 +183,11 @@ async fn a_candidate_beside_the_target_lands_again_if_its_tree_is_the_same() {
     // The first change reaches the target by another commit.
     let expected = bench.host.push_branch(&bench.repository.name, "main", &[("a", "2")]);
     let answer = bench.land(&expected, &above, &two).await.expect("up");
-    let LandAnswer::Landed(head) = answer else { panic!("{answer:?}") };
+    let LandAnswer::Landed(head, _) = answer else { panic!("{answer:?}") };
     assert_eq!(head.tree, above.tree);
     assert_ne!(head.sha, above.sha);
     let again = bench.land(&expected, &above, &two).await.expect("up");
-    assert_eq!(again, LandAnswer::Landed(head), "what has landed is recognized by its tree");
+    assert_eq!(again, LandAnswer::Landed(head, None), "what has landed is recognized by its tree");
 }
 
 #[tokio::test]
@@ -198,7 +203,7 @@ async fn a_planned_fault_affects_one_call_and_a_lost_answer_does_not_undo_the_la
         assert_eq!(bench.main().await == candidate.sha, landed);
     }
     let answer = bench.land(&before, &candidate, &change).await.expect("nothing more is planned");
-    assert!(matches!(answer, LandAnswer::Landed(_)), "{answer:?}");
+    assert!(matches!(answer, LandAnswer::Landed(..)), "{answer:?}");
     assert_eq!(bench.host.calls(Call::Land), 3);
 }
 

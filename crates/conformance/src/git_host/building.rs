@@ -114,7 +114,9 @@ pub async fn checks_of_an_up_to_date_head_are_returned(world: &dyn HostWorld) {
         Built::Candidate { head_checks, .. } => {
             head_checks.into_iter().map(|it| it.name).collect::<Vec<_>>()
         }
-        other @ (Built::Conflict { .. } | Built::MergedBefore { .. }) => panic!("{other:?}"),
+        other @ (Built::Conflict { .. } | Built::MergedBefore { .. } | Built::Mismatch(_)) => {
+            panic!("{other:?}")
+        }
     };
     assert!(told(request.clone()).await.is_empty(), "not requested");
     request.direct = true;

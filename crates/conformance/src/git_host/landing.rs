@@ -30,7 +30,7 @@ pub async fn a_landing_moves_the_target_to_the_candidate_or_not_at_all(world: &d
     world.push("main");
 
     for _ in 0..2 {
-        let LandAnswer::Landed(head) = world.land(&order).await else { panic!("it lands") };
+        let LandAnswer::Landed(head, _) = world.land(&order).await else { panic!("it lands") };
         assert_eq!((&head.sha, &head.tree), (&candidate.sha, &candidate.tree));
         assert_eq!(place.bare(&["rev-parse", "main"]), candidate.sha.as_str());
         let range = format!("{main}..main");
@@ -55,7 +55,7 @@ pub async fn a_target_with_the_same_tree_in_another_commit_counts_as_unmoved(
     assert_eq!(place.tree(&duplicate), place.tree(&main));
     let order = Land { expected: duplicate, ..land(&request, &candidate) };
     let answer = world.land(&order).await;
-    let LandAnswer::Landed(head) = &answer else { panic!("{answer:?}") };
+    let LandAnswer::Landed(head, _) = &answer else { panic!("{answer:?}") };
     assert_eq!(head.tree, candidate.tree, "the tree is the tested one");
     assert_eq!(place.bare(&["rev-parse", "main^{tree}"]), candidate.tree.as_str());
     assert_eq!(world.land(&order).await, answer, "a repeat whose first answer was lost");
@@ -78,7 +78,7 @@ pub async fn groups_land_together(world: &dyn HostWorld) {
         let candidate = world.candidate(&request).await;
         let order = land(&request, &candidate);
         let answer = world.land(&order).await;
-        let LandAnswer::Landed(head) = answer else { panic!("{method:?}: {answer:?}") };
+        let LandAnswer::Landed(head, _) = answer else { panic!("{method:?}: {answer:?}") };
         assert_eq!(head.tree, candidate.tree, "{method:?}");
         world.close_landed(&order, &head.sha).await;
         assert_eq!(world.place().bare(&["rev-parse", "main"]), head.sha.as_str());
@@ -111,13 +111,13 @@ pub async fn lanes_land_beside_each_other_unless_they_conflict(world: &dyn HostW
         landings.push(land(&request, &world.candidate(&request).await));
     }
     let answer = world.land(&landings[0]).await;
-    let LandAnswer::Landed(after_first) = answer else { panic!("{answer:?}") };
+    let LandAnswer::Landed(after_first, _) = answer else { panic!("{answer:?}") };
     landings[1].expected = after_first.sha.clone();
     let exact = world.land(&landings[1]).await;
     assert_eq!(exact, LandAnswer::TargetMoved(after_first), "the tested tree itself cannot land");
     landings[1].exact = false;
     let answer = world.land(&landings[1]).await;
-    let LandAnswer::Landed(after_second) = answer.clone() else { panic!("{answer:?}") };
+    let LandAnswer::Landed(after_second, _) = answer.clone() else { panic!("{answer:?}") };
     let shown = |file: &str| world.place().bare(&["show", &format!("main:{file}")]);
     assert_eq!(["a.txt", "b.txt"].map(shown), ["one", "two"]);
     assert_eq!(
@@ -143,7 +143,7 @@ pub async fn landings_are_contained_in_their_descendants(world: &dyn HostWorld) 
         let topic = world.change(name, &[(&format!("{name}.txt"), "x\n")]).await;
         let request = build(&at, vec![topic.clone()], MergeMethod::Squash);
         let answer = world.land(&land(&request, &world.candidate(&request).await)).await;
-        let LandAnswer::Landed(head) = answer else { panic!("{answer:?}") };
+        let LandAnswer::Landed(head, _) = answer else { panic!("{answer:?}") };
         at = head.sha.clone();
         landings.insert(0, Landed { head: topic.head, commit: head.sha });
     }
@@ -190,7 +190,7 @@ pub async fn names_are_never_interpreted_as_options(world: &dyn HostWorld) {
     let request = build(&main, vec![super::change(pr, &head)], MergeMethod::Squash);
     let candidate = world.candidate(&request).await;
     let landed = world.land(&land(&request, &candidate)).await;
-    assert!(matches!(landed, LandAnswer::Landed(_)), "{landed:?}");
+    assert!(matches!(landed, LandAnswer::Landed(..)), "{landed:?}");
     let folders =
         [place.clone_folder(), place.bare_folder(), place.folder().to_owned(), ".".into()];
     assert!(folders.iter().all(|folder| !folder.join("pwned").exists()));

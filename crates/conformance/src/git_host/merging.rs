@@ -87,7 +87,9 @@ pub async fn merges_equal_those_of_git(world: &dyn HostWorld) {
                 assert!(!told.is_empty(), "seed {seed}: {unmerged}");
                 place.git(&["merge", "--abort"]);
             }
-            landed @ Built::MergedBefore { .. } => panic!("seed {seed}: {landed:?}"),
+            other @ (Built::MergedBefore { .. } | Built::Mismatch(_)) => {
+                panic!("seed {seed}: {other:?}")
+            }
         }
     }
     assert!(clean > 5 && conflicts > 5, "{clean} clean, {conflicts} conflicts");

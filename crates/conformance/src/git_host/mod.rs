@@ -120,7 +120,9 @@ trait Acts: HostWorld {
     async fn candidate(&self, build: &BuildCandidate) -> Candidate {
         match self.build(build).await {
             Built::Candidate { candidate, .. } => candidate,
-            other @ (Built::Conflict { .. } | Built::MergedBefore { .. }) => panic!("{other:?}"),
+            other @ (Built::Conflict { .. } | Built::MergedBefore { .. } | Built::Mismatch(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 

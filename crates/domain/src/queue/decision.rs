@@ -4,7 +4,7 @@
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
 
-use super::{Actor, PrState, QueueStateName, Reason, RunCancelReason};
+use super::{Actor, Mismatch, PrState, QueueStateName, Reason, RunCancelReason};
 use crate::words::words;
 
 words!(
@@ -119,6 +119,14 @@ pub enum Decision {
         tested: String,
         /// The landed tree.
         landed: String,
+    },
+    /// A candidate, or what was to land, is not its base with the changes. It was not tested, or
+    /// did not land.
+    CompositionMismatch {
+        /// The run.
+        run: RunId,
+        /// The difference.
+        mismatch: Mismatch,
     },
     /// A fact changed nothing.
     Ignored {

@@ -47,7 +47,7 @@ pub struct Ahead {
 }
 
 /// Builds a candidate and pushes it as a test branch. Answered by `candidate_built`,
-/// `candidate_conflict` or `candidate_refused`.
+/// `candidate_conflict`, `candidate_mismatch` or `candidate_refused`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BuildCandidate {
@@ -262,6 +262,7 @@ pub const ANSWERS: &[Answer] = &[
         facts: &[
             "candidate_built",
             "candidate_conflict",
+            "candidate_mismatch",
             "candidate_refused",
             "pull_request_seen",
             "pull_request_gone",

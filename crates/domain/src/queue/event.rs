@@ -4,7 +4,7 @@ use crate::ids::{BranchName, PrNumber, RunId, Sha};
 use crate::time::Timestamp;
 use crate::words::words;
 
-use super::{QueueStateName, TestRun};
+use super::{Mismatch, QueueStateName, TestRun};
 
 words!(
     /// The kind of an event, with its public name.
@@ -41,6 +41,8 @@ words!(
         BatchMerged = "pull_request_batch.merged",
         /// The candidate of a test run with external checks was built.
         ChecksRequested = "test_run.checks_requested",
+        /// A candidate, or what was to land, is not its base with the changes; the queue is paused.
+        CompositionMismatch = "test_run.composition_mismatch",
         /// The queue changed its state.
         QueueStateChanged = "queue.state_changed",
         /// The queue's settings changed.
@@ -73,6 +75,13 @@ pub enum Subject {
         prs: Vec<PrNumber>,
         /// The required checks that an external CI reports.
         checks: Vec<String>,
+    },
+    /// A test run whose candidate, or the commit that was to land, is wrong.
+    Composition {
+        /// The pull requests that it tests, in line order.
+        prs: Vec<PrNumber>,
+        /// The difference.
+        mismatch: Mismatch,
     },
     /// The queue itself.
     Queue {

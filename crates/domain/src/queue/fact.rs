@@ -5,7 +5,7 @@ use crate::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
 
 use crate::time::Timestamp;
 
-use super::{Candidate, Check, Entry, HostTrouble, PullRequest};
+use super::{Candidate, Check, Composition, Entry, HostTrouble, Mismatch, PullRequest};
 
 /// A check as a host or a checks runner reports it.
 pub type CheckReport = Check;
@@ -57,6 +57,8 @@ pub enum LandRefusal {
     },
     /// The target branch does not exist.
     TargetMissing,
+    /// The commit to land is not the target with the changes; nothing has landed.
+    Mismatch(Mismatch),
     /// The host refused the landing for another reason.
     Refused {
         /// The host's message.
@@ -109,6 +111,9 @@ pub enum Fact {
         /// The pull requests of the group that add no changes to the base.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
         empty: Vec<PrNumber>,
+        /// How its composition was checked; `None` if that is not known.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        composition: Option<Composition>,
         /// Whether the host has pull requests, so that a draft can be opened from the test branch.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
         has_forge: bool,
@@ -123,6 +128,13 @@ pub enum Fact {
         with: ConflictWith,
         /// The paths in conflict.
         paths: Vec<String>,
+    },
+    /// A candidate that was built is not its base with the changes. It was not pushed.
+    CandidateMismatch {
+        /// The run.
+        run: RunId,
+        /// The difference.
+        mismatch: Mismatch,
     },
     /// The host refused the push of a candidate.
     CandidateRefused {
@@ -153,6 +165,9 @@ pub enum Fact {
         sha: Sha,
         /// The head's tree.
         tree: TreeId,
+        /// How its composition was checked for the landing; `None` if only the candidate's was.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        composition: Option<Composition>,
     },
     /// The host did not land a candidate.
     LandRefused {
@@ -209,6 +224,7 @@ impl Fact {
             Self::TargetMissing => "target_missing",
             Self::CandidateBuilt { .. } => "candidate_built",
             Self::CandidateConflict { .. } => "candidate_conflict",
+            Self::CandidateMismatch { .. } => "candidate_mismatch",
             Self::CandidateRefused { .. } => "candidate_refused",
             Self::ChecksReported { .. } => "checks_reported",
             Self::Landed { .. } => "landed",

@@ -8,6 +8,7 @@
 
 mod batch;
 mod command;
+mod composition;
 mod decision;
 mod effect;
 mod ended;
@@ -42,6 +43,10 @@ mod wait_reason;
 mod waiting;
 
 pub use command::{Actor, Command, Submission, SubmissionBuilder};
+pub use composition::{
+    Comparison, Composition, CompositionCheck, Contribution, Listing, MOST_PATHS, Mismatch, Object,
+    compare as compare_trees,
+};
 pub use decision::{Decision, IgnoredBecause, Moved};
 pub use effect::{
     ANSWERS, Ahead, Answer, BuildCandidate, Change, Effect, EffectClass, Land, NumberedEffect,
@@ -65,8 +70,8 @@ pub use pull_request::{
 };
 pub use readiness::Readiness;
 pub use reason::{
-    BlockReason, CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, MergeReason,
-    PassReason, QueuedReason, Reason, RunCancelReason, SubmitReason, TestFailure,
+    BlockReason, CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, LandingProof,
+    MergeReason, PassReason, QueuedReason, Reason, RunCancelReason, SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
 pub use run::{

@@ -3,7 +3,7 @@
 use crate::ids::{PrNumber, Sha, TreeId};
 use crate::words::words;
 
-use super::{Actor, PrState};
+use super::{Actor, Composition, MergeMethod, PrState};
 
 words!(
     /// The channel of a submission.
@@ -42,6 +42,8 @@ words!(
         TargetsChanged = "IMPACTED_TARGETS_CHANGED",
         /// The host's answer was lost; the call is repeated.
         AnswerLost = "HOST_ANSWER_LOST",
+        /// Its candidate was not the target with its changes.
+        CompositionMismatch = "COMPOSITION_MISMATCH",
         /// It conflicts with a pull request ahead and waits until that one merges or leaves.
         ConflictWithAhead = "CONFLICT_WITH_PULL_REQUEST_AHEAD",
     }
@@ -388,6 +390,24 @@ impl Evidence {
     }
 }
 
+/// What a landing consists of. With the commits, git computes the landed tree again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct LandingProof {
+    /// The target's head before the landing.
+    pub base: Sha,
+    /// The pull requests that landed together and their heads, in the order in which they were
+    /// applied.
+    pub changes: Vec<(PrNumber, Sha)>,
+    /// How the changes became commits.
+    pub method: MergeMethod,
+    /// Whether the tested tree itself had to land. When false, it was the clean three-way merge of
+    /// the target and the tested candidate.
+    pub exact: bool,
+    /// How the composition was checked; `None` if that is not known.
+    pub composition: Option<Composition>,
+}
+
 /// How an entry left the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -402,6 +422,9 @@ pub enum Exit {
         tested_tree: Option<TreeId>,
         /// The landed tree.
         landed_tree: Option<TreeId>,
+        /// What landed, if the queue landed it.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        proof: Option<Box<LandingProof>>,
     },
     /// Failed: removed by the queue.
     Failed {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::{Span, Timestamp};
 
-use super::{MergeMethod, RunCancelReason, TestFailure};
+use super::{Composition, MergeMethod, RunCancelReason, TestFailure};
 use crate::words::words;
 
 /// A pull request as a member of a run.
@@ -192,6 +192,9 @@ pub struct TestRun {
     /// The pull requests of the group that add no changes to the base.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub empty: Vec<PrNumber>,
+    /// How the composition of its candidate was checked; `None` if that is not known.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub composition: Option<Composition>,
     /// The required statuses, once known.
     pub required: Option<RequiredStatuses>,
     /// Checks as last reported, in order of first report.

@@ -186,6 +186,11 @@ impl Started {
         self.restarted.iter()
     }
 
+    /// Whether an urgent entry is at the front.
+    pub(super) fn has_front(&self) -> bool {
+        self.places.first().is_some_and(|(rank, _)| rank.at_front.0)
+    }
+
     /// What the entry at this rank depended on when its run was started, if known.
     pub(super) fn under(&self, rank: Rank) -> Option<&Arc<[Rank]>> {
         self.under.get(&rank)

@@ -1,5 +1,7 @@
 //! Views of a queue: the order, the states, and for each entry exactly one wait reason.
 
+use std::collections::BTreeSet;
+
 use crate::ids::PrNumber;
 
 use super::{
@@ -205,7 +207,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             }
             let prs = run.map(|run| not_passed(queue, run)).unwrap_or_default();
             if prs.is_empty() {
-                waits_for_landing(queue, run)
+                waits_for_landing(queue, run, ahead)
             } else {
                 WaitReason::SuccessorTesting { prs }
             }
@@ -233,7 +235,7 @@ fn not_passed(queue: &Queue, run: &TestRun) -> Vec<PrNumber> {
 }
 
 /// Why a passed entry has not landed, although everything in its candidate has passed.
-fn waits_for_landing(queue: &Queue, run: Option<&TestRun>) -> WaitReason {
+fn waits_for_landing(queue: &Queue, run: Option<&TestRun>, ahead: &Ahead<'_>) -> WaitReason {
     let header = &queue.header;
     let landing = header.landing.as_ref();
     if landing.is_some_and(|landing| run.is_some_and(|run| landing.runs.contains(&run.id))) {
@@ -242,10 +244,26 @@ fn waits_for_landing(queue: &Queue, run: Option<&TestRun>) -> WaitReason {
     if header.target.missing {
         return WaitReason::TargetBranchMissing;
     }
-    behind_landing(queue).unwrap_or(match &header.target.head {
+    let reason = behind_landing(queue).or_else(|| behind_passed(queue, run?, ahead));
+    reason.unwrap_or(match &header.target.head {
         Some(_) => WaitReason::Unexplained,
         None => WaitReason::TargetUnknown,
     })
+}
+
+/// What the passed entries in a run's candidate wait for that have passed by other runs: these land
+/// first, and may contain entries that the candidate omits.
+fn behind_passed(queue: &Queue, run: &TestRun, ahead: &Ahead<'_>) -> Option<WaitReason> {
+    let (mut seen, mut open) = (BTreeSet::from([run.id]), vec![run]);
+    while let Some(next) = open.pop() {
+        let prs = ahead.under(next);
+        if !prs.is_empty() {
+            return Some(WaitReason::PredecessorTesting { prs });
+        }
+        let contained = next.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr)?.state.run());
+        open.extend(contained.filter(|by| seen.insert(*by)).filter_map(|by| queue.run(by)));
+    }
+    None
 }
 
 fn behind_landing(queue: &Queue) -> Option<WaitReason> {

@@ -41,6 +41,8 @@ pub(crate) enum Op {
     Run(usize, bool),
     /// Answers a waiting effect with a refusal.
     Refuse(usize),
+    /// Answers a waiting build or landing with a wrong composition.
+    Miscompose(usize),
     /// Absorbs a waiting fact; the flag keeps it, to be absorbed again.
     Tell(usize, bool),
     Wait(u32),
@@ -84,6 +86,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         14 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
             .prop_map(|(at, stays)| Op::Tell(at.index(64), stays)),
         1 => any::<prop::sample::Index>().prop_map(|at| Op::Refuse(at.index(64))),
+        1 => any::<prop::sample::Index>().prop_map(|at| Op::Miscompose(at.index(64))),
         1 => (1..400_u32).prop_map(Op::Wait),
         1 => (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1..PRS)
             .prop_map(|(run, other, pr)| Op::Stray(run.index(16), other.index(16), pr)),
@@ -260,6 +263,12 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
             if !world.outbox.is_empty() {
                 let effect = world.outbox.remove(at % world.outbox.len()).effect;
                 world.refuse(&effect);
+            }
+        }
+        Op::Miscompose(at) => {
+            if !world.outbox.is_empty() {
+                let effect = world.outbox.remove(at % world.outbox.len()).effect;
+                world.miscompose(&effect);
             }
         }
         Op::Tell(at, stays) => {

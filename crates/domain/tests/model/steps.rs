@@ -89,6 +89,7 @@ fn is_pending(world: &World, wanted: Awaited) -> bool {
                 || world.facts.iter().any(|fact| match fact {
                     Fact::CandidateBuilt { run: of, .. }
                     | Fact::CandidateConflict { run: of, .. }
+                    | Fact::CandidateMismatch { run: of, .. }
                     | Fact::CandidateRefused { run: of, .. } => *of == run,
                     _ => false,
                 })
@@ -106,8 +107,9 @@ fn is_pending(world: &World, wanted: Awaited) -> bool {
 /// Q8: when the host answers, every check ends and the queue runs, the line empties.
 pub(crate) fn check_liveness(world: &mut World) {
     apply(world, &Op::HostBack);
-    apply(world, &Op::State(RequestedState::Running));
     for _ in 0..4 {
+        // A wrong composition that is still reported pauses it.
+        apply(world, &Op::State(RequestedState::Running));
         world.settle();
         // Longer than any batch waits to fill.
         apply(world, &Op::Wait(10));

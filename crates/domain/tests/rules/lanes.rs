@@ -9,6 +9,7 @@ use signalbox_domain::queue::{
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
+use crate::reasons::is_land;
 use crate::{in_batches, is_checks, run_until, states, update, waits};
 
 const FRONTEND: u32 = 1;
@@ -363,4 +364,54 @@ fn an_entry_behind_another_waits_for_it_and_not_for_its_batch() {
     let until = world.at.plus(Span::minutes(5));
     assert_eq!(waits(&world, 3), WaitReason::BatchFilling { have: 1, target: 3, until });
     assert_eq!(waits(&world, 2), WaitReason::BehindPrs { prs: vec![PrNumber(1)], ahead: 1 });
+}
+
+#[test]
+fn an_urgent_pull_request_is_linked_by_what_lands_only_until_it_has_landed() {
+    // 5 has all targets: 4 depends on it, and it would depend on the urgent 8, which has none. But
+    // 5 is landing when 8 comes.
+    let targets: [(u32, &[u32]); 3] = [(3, &[FRONTEND]), (4, &[FRONTEND]), (8, &[])];
+    let mut world = lanes(&targets, Rules::default());
+    update(&mut world, SettingsPatch { concurrency: Some(2), ..SettingsPatch::default() }, None);
+    submit(&mut world, [5, 3, 4]);
+    run_until(&mut world, is_land);
+    world.submit(8, Some(0)).expect("submitted");
+    run_until(&mut world, is_checks);
+    run_until(&mut world, is_land);
+    while built_on(&world).get(&4).is_none_or(|on| on.contains(&5)) && world.step() {}
+    assert_eq!(built_on(&world)[&4], [3], "8 shares no target with 3 and 4");
+    world.settle();
+    assert_eq!(states(&world), []);
+}
+
+#[test]
+fn a_passed_pull_request_waits_for_the_passed_ones_ahead() {
+    // 4 and 5 are a lane, 1 depends on neither, and all others have all targets. While the batch of
+    // 4 and 5 is bisected, 1 passes on 4 and 6 to 9, which have passed with 5.
+    let targets = [(1, [].into()), (2, [].into()), (4, [2].into()), (5, [2].into())].into();
+    let rules = Rules { targets, flaky: [4].into(), ..Rules::default() };
+    let mut settings = Settings::new(Mode::Parallel, 2).expect("valid settings");
+    (settings.bisection_concurrency, settings.batch, settings.batching_min_size) = (2, true, 4);
+    let mut world = World::new(settings, rules);
+    world.take_in(&Fact::TargetMissing);
+    world.retarget(3);
+    world.submit(1, Some(200)).expect("submitted");
+    world.wait(Span::seconds(1));
+    for pr in 2..=9 {
+        world.submit(pr, None).expect("submitted");
+    }
+    world.wait(Span::seconds(1));
+    let mut reasons = Vec::new();
+    for _ in 0..4 {
+        while world.step() {
+            let passed = states(&world).contains(&(1, PrState::TestsPassed));
+            reasons.extend(passed.then(|| waits(&world, 1)));
+        }
+        world.wait(Span::minutes(10));
+        world.take_in(&Fact::TimePassed);
+        world.reconcile();
+    }
+    let behind = WaitReason::PredecessorTesting { prs: vec![PrNumber(5)] };
+    assert!(reasons.contains(&behind), "{reasons:?}");
+    assert_eq!(states(&world), [(3, PrState::NotReady)]);
 }

@@ -3,6 +3,7 @@
 mod batches;
 mod checks;
 mod commands;
+mod composition;
 mod external;
 mod fairness;
 mod landings;

@@ -353,7 +353,8 @@ fn queue_events_name_the_actor_and_both_states() {
             }
             other @ (Subject::PullRequest { .. }
             | Subject::Batch { .. }
-            | Subject::TestRun { .. }) => panic!("{other:?}"),
+            | Subject::TestRun { .. }
+            | Subject::Composition { .. }) => panic!("{other:?}"),
         })
         .collect();
     let (token, queue) = (world.caller(), Actor::Queue);

@@ -22,7 +22,7 @@ async fn a_landing_whose_answer_is_lost_is_found_again() {
     world.double.plan("PATCH", "/git/refs/heads/main", 1, Fault::LostAnswer);
     let lost = world.host.land(&world.repository, &order).await;
     assert!(matches!(lost, Err(HostError::Unavailable { .. })), "{lost:?}");
-    let LandAnswer::Landed(head) = world.land(&order).await else { panic!() };
+    let LandAnswer::Landed(head, _) = world.land(&order).await else { panic!() };
     assert_eq!((&head.sha, &head.tree), (&candidate.sha, &candidate.tree));
     assert_eq!(world.bare(&["rev-parse", "main"]), candidate.sha.as_str());
     assert_eq!(world.bare(&["rev-list", "--count", &format!("{main}..main")]), "1", "landed once");
@@ -38,7 +38,7 @@ async fn a_landing_whose_answer_is_lost_is_found_again() {
     assert!(matches!(close().await, Err(HostError::Unavailable { .. })));
     assert_eq!(close().await.expect("closed"), None, "nothing was pushed later");
     assert_eq!(world.double.pull(number), (false, false), "what has landed is closed");
-    assert!(matches!(world.land(&order).await, LandAnswer::Landed(_)), "nothing is repeated");
+    assert!(matches!(world.land(&order).await, LandAnswer::Landed(..)), "nothing is repeated");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,7 +53,9 @@ async fn a_branch_with_rules_is_merged_into_by_the_host() {
     world.double.plan("PUT", "/merge", 1, Fault::Status(405));
     let refused = world.host.land(&world.repository, &land(&request, &candidate)).await;
     assert!(matches!(refused, Err(HostError::Rejected { .. })), "{refused:?}");
-    let LandAnswer::Landed(head) = world.land(&land(&request, &candidate)).await else { panic!() };
+    let LandAnswer::Landed(head, _) = world.land(&land(&request, &candidate)).await else {
+        panic!()
+    };
     assert_ne!(head.sha, candidate.sha, "the host has made a commit of its own");
     assert_eq!(head.tree, candidate.tree, "with the tested tree");
     assert_eq!(world.double.pull(u64::from(topic.pr.0)), (false, true));
@@ -106,7 +108,9 @@ async fn commits_pushed_after_the_landing_are_reported() {
     let topic = world.open("topic", &[("b.txt", "b\n")]);
     let request = build(&main, vec![topic.clone()], MergeMethod::Squash);
     let candidate = world.candidate(&request).await;
-    let LandAnswer::Landed(head) = world.land(&land(&request, &candidate)).await else { panic!() };
+    let LandAnswer::Landed(head, _) = world.land(&land(&request, &candidate)).await else {
+        panic!()
+    };
     let later = world.branch("topic", "topic", &[("c.txt", "c\n")]);
     let landed = LandedNote { pr: topic.pr, head: topic.head, sha: head.sha, rewritten: true };
     let newer = world.host.close_landed(&world.repository, &landed).await.expect("closed");

@@ -6,6 +6,7 @@
 mod access;
 mod acting;
 mod checks_runner;
+mod composition;
 mod conformance;
 mod forge;
 mod limits;

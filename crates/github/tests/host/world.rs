@@ -8,7 +8,7 @@ use signalbox_domain::ports::{Built, GitHost, LandAnswer, Repository};
 use signalbox_domain::queue::{BuildCandidate, Candidate, Land};
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_github::{Credentials, GitHubConfig, GitHubHost};
+use signalbox_github::{Credentials, GitHubConfig, GitHubHost, Verify};
 use signalbox_testkit::github_double::{GitHubDouble, Workplace};
 use uuid::Uuid;
 
@@ -47,6 +47,7 @@ pub(crate) fn config(url: &str, credentials: Credentials) -> GitHubConfig {
         reread_after: Span::minutes(10),
         command_prefix: "/signalbox".into(),
         public_url: "https://queue.example".into(),
+        verify: Verify::Diff,
     }
 }
 
@@ -78,7 +79,9 @@ impl World {
     pub(crate) async fn candidate(&self, build: &BuildCandidate) -> Candidate {
         match self.build(build).await {
             Built::Candidate { candidate, .. } => candidate,
-            other @ (Built::Conflict { .. } | Built::MergedBefore { .. }) => panic!("{other:?}"),
+            other @ (Built::Conflict { .. } | Built::MergedBefore { .. } | Built::Mismatch(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use signalbox_domain::ids::{OrgId, RepoId, RepoName};
 use signalbox_domain::ports::Repository;
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_github::{Credentials, GitHubConfig, GitHubHost};
+use signalbox_github::{Credentials, GitHubConfig, GitHubHost, Verify};
 use uuid::Uuid;
 
 /// A script beside the one that fetches.
@@ -36,6 +36,7 @@ fn adapter(api_url: &str, credentials: Credentials) -> Arc<GitHubHost> {
         reread_after: Span::minutes(10),
         command_prefix: "/signalbox".into(),
         public_url: "https://queue.example".into(),
+        verify: Verify::Diff,
     };
     let clock = Arc::new(ManualClock::at(Timestamp::from_unix_seconds(seconds)));
     Arc::new(GitHubHost::new(config, clock).expect("a host"))

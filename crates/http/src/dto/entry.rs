@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use signalbox_domain::queue::{
-    Culprit, Entry, EntryState, Exit, PrState, Priority, Readiness, WaitReason,
+    Composition, Culprit, Entry, EntryState, Exit, LandingProof, PrState, Priority, Readiness,
+    WaitReason,
 };
 use signalbox_domain::time::Timestamp;
 use signalbox_services::{EntryDetails, EntrySnapshot};
@@ -13,7 +14,7 @@ use super::Words;
 use super::estimate::EstimateReply;
 use super::timeline::StepReply;
 use super::wait_reason::WaitReasonReply;
-use super::words::{MergeabilityWord, PrStateWord};
+use super::words::{CompositionCheckWord, MergeMethodWord, MergeabilityWord, PrStateWord};
 
 /// The conditions for an entry to enter the line.
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,6 +34,57 @@ impl ReadinessReply {
             requires_impacted_targets: readiness.requires_impacted_targets,
             does_base_branch_match: readiness.does_base_branch_match,
             git_hub_mergeability: words.word(readiness.mergeability.as_str()),
+        }
+    }
+}
+
+/// A pull request of a landing.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LandedChangeReply {
+    pr_number: u32,
+    /// The head that landed.
+    head: String,
+}
+
+/// What a landing consists of. With the commits of `base` and of every `head`, git computes the landed
+/// tree again.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ProofReply {
+    /// The target's head before the landing.
+    base: String,
+    /// The pull requests that landed together, in the order in which they were applied.
+    changes: Vec<LandedChangeReply>,
+    #[schema(value_type = MergeMethodWord)]
+    merge_method: String,
+    /// Whether the tested tree itself landed. When false, it was the clean three-way merge of the
+    /// target and the tested candidate (PARALLEL mode).
+    exact: bool,
+    #[schema(value_type = CompositionCheckWord)]
+    check: String,
+    /// Why it was not checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_checked_because: Option<String>,
+    /// Paths that several sides have changed, so that only the git host knows the merged content.
+    merged_by_host: Vec<String>,
+}
+
+impl ProofReply {
+    fn of(proof: &LandingProof, words: Words) -> Self {
+        let changes = proof.changes.iter();
+        let unknown = || Composition::not_checked("how it was checked is not known");
+        let composition = proof.composition.clone().unwrap_or_else(unknown);
+        Self {
+            base: proof.base.to_string(),
+            changes: changes
+                .map(|(pr, head)| LandedChangeReply { pr_number: pr.0, head: head.to_string() })
+                .collect(),
+            merge_method: words.word(proof.method.as_str()),
+            exact: proof.exact,
+            check: words.word(composition.check.as_str()),
+            not_checked_because: composition.why_not,
+            merged_by_host: composition.merged_by_host,
         }
     }
 }
@@ -58,8 +110,11 @@ pub(crate) struct ExitReply {
     sha: Option<String>,
     /// The tree that was tested.
     tested_tree: Option<String>,
-    /// The tree that landed; equal to the tested one.
+    /// The tree that landed; equal to the tested one, except in PARALLEL mode (see `proof.exact`).
     landed_tree: Option<String>,
+    /// What the landing consists of, if the queue landed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<ProofReply>,
     /// Since when the target branch has not contained it, because the branch was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "2026-09-17T10:16:02.000Z")]
@@ -78,10 +133,12 @@ impl ExitReply {
             sha: None,
             tested_tree: None,
             landed_tree: None,
+            proof: None,
             off_target_since: off_target_since.map(|at| at.to_string()),
         };
         match exit {
-            Exit::Merged { sha, tested_tree, landed_tree, .. } => {
+            Exit::Merged { sha, tested_tree, landed_tree, proof, .. } => {
+                reply.proof = proof.as_ref().map(|proof| ProofReply::of(proof, words));
                 reply.sha = sha.as_ref().map(ToString::to_string);
                 reply.tested_tree = tested_tree.as_ref().map(ToString::to_string);
                 reply.landed_tree = landed_tree.as_ref().map(ToString::to_string);

@@ -1,8 +1,8 @@
 //! Values of states and modes: written in the case of the caller's token, parsed in any case.
 
 use signalbox_domain::queue::{
-    BisectionPart, BlockReason, CheckConclusion, CheckStatus, Mode, Outcome, PrState,
-    QueueStateName, RequestedState, StatusSource, setting,
+    BisectionPart, BlockReason, CheckConclusion, CheckStatus, CompositionCheck, MergeMethod, Mode,
+    Outcome, PrState, QueueStateName, RequestedState, StatusSource, setting,
 };
 use signalbox_domain::token::EnumCase;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
@@ -76,6 +76,8 @@ described! {
     OutcomeWord, "The outcome of a test.", Outcome;
     BisectionPartWord, "The role of a test run in a bisection.", BisectionPart;
     StatusSourceWord, "The source of the required statuses.", StatusSource;
+    MergeMethodWord, "How pull requests become commits.", MergeMethod;
+    CompositionCheckWord, "How the composition of a landing was checked.", CompositionCheck;
 }
 
 described! {

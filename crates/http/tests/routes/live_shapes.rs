@@ -85,6 +85,20 @@ fn exit() -> Shape {
         ("sha", Shape::or_null(Shape::Text)),
         ("testedTree", Shape::or_null(Shape::Text)),
         ("landedTree", Shape::or_null(Shape::Text)),
+        ("proof", Shape::optional(proof())),
+    ])
+}
+
+fn proof() -> Shape {
+    let change = Shape::Object(vec![("prNumber", Shape::Count), ("head", Shape::Text)]);
+    Shape::Object(vec![
+        ("base", Shape::Text),
+        ("changes", Shape::list(change)),
+        ("mergeMethod", Shape::AnyWord),
+        ("exact", Shape::Flag),
+        ("check", Shape::Word(&["recomputed", "compared", "not_checked"])),
+        ("notCheckedBecause", Shape::optional(Shape::Text)),
+        ("mergedByHost", Shape::list(Shape::Text)),
     ])
 }
 

@@ -74,6 +74,21 @@ impl Git {
         self.ask(&args).map(|text| text.lines().next().unwrap_or_default().to_owned())
     }
 
+    /// A tree without one of its files.
+    pub(crate) fn without(&self, tree: &str, path: &str) -> String {
+        let index = self.folder.join("index-of-a-wrong-merge");
+        let git = |args: &[&str]| {
+            let done =
+                self.command(args).env("GIT_INDEX_FILE", &index).env("GIT_WORK_TREE", ".").output();
+            let done = done.expect("git can be run");
+            assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+            String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
+        };
+        git(&["read-tree", tree]);
+        git(&["update-index", "--force-remove", "--", path]);
+        git(&["write-tree"])
+    }
+
     /// Creates a commit; an author is a name, an address and, if known, a time.
     pub(crate) fn commit_tree(
         &self,

@@ -24,6 +24,7 @@ pub use checks::Reported;
 pub use contract::{check_requests, fetched, fetched_path};
 pub use events::Carelessness;
 pub use server::GitHubDouble;
+pub use state::WrongMerge;
 pub use workplace::Workplace;
 
 pub use crate::double::{Fault, Logged};

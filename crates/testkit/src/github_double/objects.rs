@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::state::{Asked, Reply, State};
+use super::state::{Asked, Reply, State, WrongMerge};
 
 impl State {
     pub(super) fn commit_json(&self, commit: &str) -> Value {
@@ -139,6 +139,8 @@ impl State {
         let Some(tree) = self.git.merged_tree(&ours, &theirs) else {
             return Reply::error(409, "Merge conflict");
         };
+        let tree =
+            self.wrong_merge.map_or(tree.clone(), |how| self.wrong(how, &tree, &ours, &theirs));
         let message = match asked.text("commit_message") {
             "" => "Merge",
             message => message,
@@ -148,6 +150,25 @@ impl State {
         self.git.set_ref(&format!("refs/heads/{base}"), &made);
         self.ref_moved(&format!("refs/heads/{base}"), &made);
         Reply::new(201, self.commit_json(&made))
+    }
+
+    /// The tree of a wrong merge.
+    fn wrong(&self, how: WrongMerge, right: &str, ours: &str, theirs: &str) -> String {
+        match how {
+            WrongMerge::Base => self.git.tree(theirs),
+            WrongMerge::DropsAFile => {
+                let changed = self.git.must(&["diff", "--name-only", theirs, ours]);
+                let there = self.git.must(&["ls-tree", "-r", "--name-only", ours]);
+                let path = there.lines().find(|path| changed.lines().any(|it| it == *path));
+                let path = path.or(there.lines().next()).expect("the base has files");
+                self.git.without(right, path)
+            }
+            WrongMerge::RevertsAhead => {
+                let before = self.git.resolve(&format!("{ours}^"));
+                let merged = before.and_then(|before| self.git.merged_tree(&before, theirs));
+                merged.unwrap_or_else(|| self.git.tree(theirs))
+            }
+        }
     }
 
     /// git/get-commit
@@ -208,7 +229,8 @@ impl State {
         asked.page(commits, |commits| {
             json!({
                 "status": status, "ahead_by": total, "behind_by": behind.len(),
-                "total_commits": total, "merge_base_commit": self.commit_json(&base),
+                "total_commits": total, "base_commit": self.commit_json(&from),
+                "merge_base_commit": self.commit_json(&base),
                 "commits": commits, "files": files,
             })
         })
@@ -222,12 +244,15 @@ impl State {
         }
     }
 
-    /// git/get-tree, of one folder; the id of a commit denotes its root tree.
-    pub(super) fn get_tree(&self, id: &str) -> Reply {
+    /// git/get-tree, of one folder or recursive; the id of a commit denotes its root tree.
+    pub(super) fn get_tree(&self, asked: &Asked, id: &str) -> Reply {
         let Some(sha) = self.git.ask(&["rev-parse", "--verify", &format!("{id}^{{tree}}")]) else {
             return Reply::not_found();
         };
-        let listed = self.git.must(&["ls-tree", &sha]);
+        let listed = match asked.query.get("recursive") {
+            Some(_) => self.git.must(&["ls-tree", "-r", "-t", &sha]),
+            None => self.git.must(&["ls-tree", &sha]),
+        };
         let entries = listed.lines().filter_map(|line| {
             let (about, path) = line.split_once('\t')?;
             let about: Vec<&str> = about.split(' ').collect();

@@ -170,7 +170,7 @@ fn route(state: &mut State, asked: &Asked) -> Reply {
         ("POST", ["git", "refs"]) => state.create_ref(asked),
         ("PATCH", ["git", "refs", name @ ..]) => state.update_ref(asked, &name.join("/")),
         ("DELETE", ["git", "refs", name @ ..]) => state.delete_ref(&name.join("/")),
-        ("GET", ["git", "trees", sha]) => state.get_tree(sha),
+        ("GET", ["git", "trees", sha]) => state.get_tree(asked, sha),
         ("GET", ["git", "commits", sha]) => state.get_commit(sha),
         ("POST", ["git", "commits"]) => state.create_commit(asked),
         ("POST", ["merges"]) => state.merge(asked),

@@ -11,7 +11,7 @@ use super::access::Access;
 use super::checks::{ACTIONS, Reported};
 use super::events::{Carelessness, Listener, deliver};
 use super::routes::GitHubRoutes;
-use super::state::{Asked, Note, Pull, State};
+use super::state::{Asked, Note, Pull, State, WrongMerge};
 use crate::double::{Fault, Git, Logged, Port, Server};
 
 /// A running double with one repository.
@@ -48,6 +48,7 @@ impl GitHubDouble {
             permissions: BTreeMap::new(),
             workflow_runs: BTreeMap::new(),
             null_reads: 1,
+            wrong_merge: None,
             ci: None,
             requests: 0,
             tokens: BTreeSet::new(),
@@ -139,6 +140,11 @@ impl GitHubDouble {
     /// Sets the only accepted personal token.
     pub fn set_token(&self, token: &str) {
         self.state().personal = Some(("queue-bot".to_owned(), token.to_owned()));
+    }
+
+    /// Makes merges go wrong from now on, or right again.
+    pub fn merge_wrongly(&self, how: Option<WrongMerge>) {
+        self.state().wrong_merge = how;
     }
 
     /// Sets the number of reads with a null mergeability before it is computed.

@@ -97,6 +97,18 @@ pub(super) struct Note {
 /// Computes the names and conclusions of a candidate's check runs from its files.
 pub(super) type Ci = Box<dyn Fn(&BTreeSet<String>) -> Vec<(&'static str, &'static str)> + Send>;
 
+/// How the host merges wrongly, as a large host did in April 2026.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrongMerge {
+    /// With a wrong merge base: everything is as in the merged commit, so what the base has gained
+    /// since is reverted.
+    Base,
+    /// Without one of the base's files.
+    DropsAFile,
+    /// Without what the last commit of the base has changed.
+    RevertsAhead,
+}
+
 /// The state of the double.
 pub(super) struct State {
     pub(super) owner: String,
@@ -119,6 +131,8 @@ pub(super) struct State {
     pub(super) permissions: BTreeMap<String, String>,
     pub(super) workflow_runs: BTreeMap<u64, Value>,
     pub(super) null_reads: u32,
+    /// How merges go wrong, if they do.
+    pub(super) wrong_merge: Option<WrongMerge>,
     pub(super) ci: Option<Ci>,
     /// The number of answered requests.
     pub(super) requests: usize,

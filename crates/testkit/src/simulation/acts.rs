@@ -31,6 +31,7 @@ const ACTS: &[(u32, Act)] = &[
     (3, World::push_target),
     (3, World::outage),
     (10, World::plan_failure),
+    (2, World::compose_wrongly),
     (5, World::crash),
     (3, World::add_server),
     (2, World::pass_time),
@@ -153,6 +154,13 @@ impl World {
         };
         self.host.inner.fail(call, nth, failure);
         self.schedule.note(format!("call {nth} of {call:?} will fail: {failure:?}"));
+    }
+
+    fn compose_wrongly(&mut self) {
+        let call = self.draw(|random| random.pick(&[Call::BuildCandidate, Call::Land]).copied());
+        let Some(call) = call else { return };
+        self.host.inner.compose_wrongly(call);
+        self.schedule.note(format!("the next {call:?} is composed wrongly"));
     }
 
     /// Kills a server at a random point. Another one starts, now or later.

@@ -1,7 +1,7 @@
 //! Events of pull requests, batches and queues.
 
 use signalbox_domain::ports::QueuePlace;
-use signalbox_domain::queue::{Event, EventKind, Subject};
+use signalbox_domain::queue::{Event, EventKind, Mismatch, Subject};
 
 use super::catalog::EventType;
 use super::shapes::{
@@ -24,6 +24,11 @@ struct EventFields {
     pr_numbers_in_batch: Option<Vec<u32>>,
     test_run_id: Option<String>,
     checks: Vec<String>,
+    base_sha: String,
+    composed_sha: String,
+    composed_tree: String,
+    expected_tree: Option<String>,
+    paths: Vec<String>,
     test_branch: Option<String>,
     test_branch_sha: Option<String>,
     /// Always omitted: a draft pull request on the host is not part of the queue.
@@ -79,6 +84,15 @@ impl EventFields {
             Subject::TestRun { prs, checks } => {
                 fields.pr_numbers = prs.iter().map(|pr| pr.0).collect();
                 fields.checks.clone_from(checks);
+            }
+            Subject::Composition { prs, mismatch } => {
+                let Mismatch { base, commit, found, expected, paths } = mismatch;
+                fields.pr_numbers = prs.iter().map(|pr| pr.0).collect();
+                fields.base_sha = base.to_string();
+                fields.composed_sha = commit.to_string();
+                fields.composed_tree = found.to_string();
+                fields.expected_tree = expected.as_ref().map(ToString::to_string);
+                fields.paths.clone_from(paths);
             }
             Subject::Queue { by, from, to } => {
                 fields.actor.clone_from(by);
@@ -314,6 +328,12 @@ queue_events! {
 
     /// A test run has external checks: a CI must test the commit and report their results.
     test_run!(ChecksRequested => TestRunChecksRequested) { checks: Vec<String>, }
+
+    /// A candidate, or the commit that was to land, is not its base with the changes of its pull
+    /// requests. It was not tested, or did not land, and the queue is paused.
+    test_run!(CompositionMismatch => TestRunCompositionMismatch) {
+        base_sha: String, composed_sha: String, composed_tree: String, paths: Vec<String>,
+    } optional { expected_tree: String, }
 
     /// The state of a queue changed: it was paused, resumed or drained, or it switches modes.
     queue!(QueueStateChanged => QueueStateChanged) { previous_state: QueueState, }

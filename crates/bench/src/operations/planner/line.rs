@@ -173,6 +173,7 @@ impl Line {
                     statuses: HostStatuses { repository, ..HostStatuses::default() },
                     head_checks: Vec::new(),
                     empty: Vec::new(),
+                    composition: None,
                     has_forge: false,
                 };
                 self.answer(fact, host);
@@ -192,7 +193,7 @@ impl Line {
                 } else {
                     (self.sha()?, self.tree()?)
                 };
-                self.answer(Fact::Landed { run: land.run, sha, tree }, host);
+                self.answer(Fact::Landed { run: land.run, sha, tree, composition: None }, host);
             }
             Effect::InspectPullRequest { pr } => {
                 let pull_request = Box::new(self.pull_request(pr)?);

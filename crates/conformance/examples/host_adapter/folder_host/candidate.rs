@@ -116,7 +116,7 @@ pub(super) fn build(
                 }
                 Some(_) | None => Vec::new(),
             };
-            Ok(Built::Candidate { candidate, head_checks, empty })
+            Ok(Built::Candidate { candidate, head_checks, empty, composition: None })
         }
         Put::Conflict { at, paths } => conflict(git, build, at, paths),
     }

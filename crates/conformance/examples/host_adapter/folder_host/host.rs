@@ -174,7 +174,7 @@ impl GitHost for FolderHost {
         let missing = || HostError::NotFound { what: format!("branch {}", land.target) };
         let now = git.tip(&target)?.ok_or_else(missing)?;
         if let Some(commit) = already_landed(&git, land, &now)? {
-            return Ok(LandAnswer::Landed(git.head(commit)?));
+            return Ok(LandAnswer::Landed(git.head(commit)?, None));
         }
         let pulls = self.pulls(repository);
         for change in &land.changes {
@@ -201,7 +201,7 @@ impl GitHost for FolderHost {
                 pull.merged_as = Some(to.clone());
             }
         }
-        Ok(LandAnswer::Landed(git.head(to)?))
+        Ok(LandAnswer::Landed(git.head(to)?, None))
     }
 
     async fn contained(

@@ -8,8 +8,8 @@ use thiserror::Error;
 use crate::ids::{BranchName, PrNumber, Sha, TreeId};
 use crate::ports::Repository;
 use crate::queue::{
-    BuildCandidate, Candidate, CheckReport, ConflictWith, HostStatuses, HostTrouble,
-    HostTroubleKind, Land, PullRequest,
+    BuildCandidate, Candidate, CheckReport, Composition, ConflictWith, HostStatuses, HostTrouble,
+    HostTroubleKind, Land, Mismatch, PullRequest,
 };
 use crate::time::{Span, Timestamp};
 
@@ -126,7 +126,12 @@ pub enum Built {
         head_checks: Vec<CheckReport>,
         /// The pull requests that add no changes; they have no commit.
         empty: Vec<PrNumber>,
+        /// How its composition was checked; `None` on hosts that check it when it lands.
+        composition: Option<Composition>,
     },
+    /// The candidate that was built is not its base with the changes; the test branch does not
+    /// exist.
+    Mismatch(Mismatch),
     /// A pull request of the group has already landed on the target with this head. The host shows
     /// it as merged; the test branch does not exist.
     MergedBefore {
@@ -150,8 +155,9 @@ pub enum Built {
 /// The result of a landing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LandAnswer {
-    /// The candidate, or a commit with the tree that had to land, is on the target.
-    Landed(Head),
+    /// The candidate, or a commit with the tree that had to land, is on the target. With how its
+    /// composition was checked for the landing, if it was.
+    Landed(Head, Option<Composition>),
     /// A pull request's head is not the tested one; the target was not touched.
     HeadMoved {
         /// The pull request: one of [`Land::changes`].
@@ -160,6 +166,8 @@ pub enum LandAnswer {
     /// The target has moved and the tested tree would not be what lands; the target was not
     /// touched.
     TargetMoved(Head),
+    /// The commit to land is not the target with the changes; the target was not touched.
+    Mismatch(Mismatch),
 }
 
 /// A landing to look for on the target.
@@ -244,6 +252,9 @@ pub trait GitHost: Send + Sync {
 
     /// Builds a candidate by a three-way merge and pushes it as its test branch. A repeat after a
     /// success gives a candidate with the same tree. A change that adds nothing gets no commit.
+    ///
+    /// Where the host itself merges, the composition of the candidate is checked before the push,
+    /// unless the check is switched off.
     async fn build_candidate(
         &self,
         repository: &Repository,
@@ -260,6 +271,9 @@ pub trait GitHost: Send + Sync {
     /// * the changes cannot be applied that way: nothing is touched, and the answer is
     ///   [`LandAnswer::TargetMoved`] with the expected head;
     /// * the target or a pull request's head has moved: nothing is touched;
+    /// * the tree of expected head and changes, computed again where the repository is at hand, is
+    ///   not the one that would land: nothing is touched, and the answer is
+    ///   [`LandAnswer::Mismatch`];
     /// * the target does not exist: [`HostError::NotFound`].
     ///
     /// Landed pull requests are marked as merged, by this call or soon after by the host, except

@@ -3,7 +3,7 @@
 use crate::ids::{PrNumber, RunId};
 
 use super::super::{
-    Actor, Entry, EntryState, Event, EventBatch, EventKind, EventRun, Exit, PrState,
+    Actor, Entry, EntryState, Event, EventBatch, EventKind, EventRun, Exit, Mismatch, PrState,
     QueueStateName, RunStatus, Subject, TestRun,
 };
 use super::builder::TransitionBuilder;
@@ -102,6 +102,13 @@ impl TransitionBuilder {
     ) {
         let run = self.run(id).map(|run| EventRun::from(&*run));
         self.event(EventKind::ChecksRequested, Subject::TestRun { prs, checks }, None, run);
+    }
+
+    /// Reports a candidate that was composed wrongly.
+    pub(super) fn emit_mismatch(&mut self, id: RunId, prs: Vec<PrNumber>, mismatch: Mismatch) {
+        let run = self.run(id).map(|run| EventRun::from(&*run));
+        let subject = Subject::Composition { prs, mismatch };
+        self.event(EventKind::CompositionMismatch, subject, None, run);
     }
 
     fn note_batch(&mut self, kind: EventKind, batch: EventBatch, pr: PrNumber, reason: &str) {

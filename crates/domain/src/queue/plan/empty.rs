@@ -8,7 +8,13 @@ use super::leave;
 
 /// The exit of a pull request that adds no changes.
 pub(super) const fn exit() -> Exit {
-    Exit::Merged { reason: MergeReason::Already, sha: None, tested_tree: None, landed_tree: None }
+    Exit::Merged {
+        reason: MergeReason::Already,
+        sha: None,
+        tested_tree: None,
+        landed_tree: None,
+        proof: None,
+    }
 }
 
 /// Removes the pull requests that add no changes to the target itself; the rest of their group is

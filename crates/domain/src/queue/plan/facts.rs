@@ -5,7 +5,7 @@ use super::super::{
     MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, Reason, TestFailure,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{advance, checks, empty, host_facts, land, landings, leave};
+use super::{advance, checks, composition, empty, host_facts, land, landings, leave};
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
@@ -29,23 +29,33 @@ pub(super) fn take_in(builder: &mut TransitionBuilder, fact: &Fact) {
             statuses,
             head_checks,
             empty,
+            composition,
             has_forge,
         } => {
             if !empty::removed(builder, *run, candidate, empty) {
-                let built = host_facts::Built { branch, candidate, has_forge: *has_forge };
+                let composition = composition.as_ref();
+                let has_forge = *has_forge;
+                let built = host_facts::Built { branch, candidate, composition, has_forge };
                 host_facts::candidate_built(builder, *run, &built, statuses, head_checks);
             }
         }
         Fact::CandidateConflict { run, pr, with, paths } => {
             host_facts::candidate_conflict(builder, *run, *pr, *with, paths);
         }
+        Fact::CandidateMismatch { run, mismatch } => composition::wrong(builder, *run, mismatch),
         Fact::CandidateRefused { run, words } => {
             host_facts::candidate_refused(builder, *run, words);
         }
         Fact::ChecksReported { run, sha, checks, read } => {
             checks::reported(builder, *run, sha, checks, *read);
         }
-        Fact::Landed { run, sha, tree } => land::landed(builder, *run, sha, tree),
+        Fact::Landed { run, sha, tree, composition } => {
+            land::landed(
+                builder,
+                *run,
+                &land::Landed { sha, tree, composition: composition.as_ref() },
+            );
+        }
         Fact::LandRefused { run, because } => land::refused(builder, *run, because),
         Fact::LandingsChecked { was, head, lost, back } => {
             landings::checked(builder, was, head, lost, back);
@@ -92,6 +102,7 @@ pub(super) fn pull_request_seen(
                 sha: seen.merged_as.clone(),
                 tested_tree: None,
                 landed_tree: None,
+                proof: None,
             })
         }
         PullRequestState::Merged => Some(cancelled(CancelReason::MergedElsewhere)),

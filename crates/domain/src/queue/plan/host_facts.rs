@@ -5,9 +5,9 @@ use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::Timestamp;
 
 use super::super::{
-    Actor, Candidate, CheckConclusion, CheckReport, ConflictWith, Culprit, Effect, EntryState,
-    Exit, FailReason, HostStatuses, IgnoredBecause, LinePosition, PassReason, QueuedReason,
-    RequiredStatuses, RunChecks, RunStatus, StatusSource, Target, TestRun, lanes,
+    Actor, Candidate, CheckConclusion, CheckReport, Composition, ConflictWith, Culprit, Effect,
+    EntryState, Exit, FailReason, HostStatuses, IgnoredBecause, LinePosition, PassReason,
+    QueuedReason, RequiredStatuses, RunChecks, RunStatus, StatusSource, Target, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{checks, facts, landings, leave};
@@ -73,6 +73,7 @@ pub(super) fn target_missing(builder: &mut TransitionBuilder) {
 pub(super) struct Built<'a> {
     pub(super) branch: &'a BranchName,
     pub(super) candidate: &'a Candidate,
+    pub(super) composition: Option<&'a Composition>,
     pub(super) has_forge: bool,
 }
 
@@ -85,7 +86,7 @@ pub(super) fn candidate_built(
     statuses: &HostStatuses,
     head_checks: &[CheckReport],
 ) {
-    let Built { branch, candidate, has_forge } = *built;
+    let Built { branch, candidate, composition, has_forge } = *built;
     let Some(run) = builder.run(id).filter(|run| run.status == RunStatus::Building) else {
         // The run was cancelled, or the candidate was built twice: only the first one counts.
         let kept = builder.run(id).and_then(|run| run.candidate.clone());
@@ -95,7 +96,10 @@ pub(super) fn candidate_built(
         }
         return builder.ignored(IgnoredBecause::NoSuchRun);
     };
-    builder.change_run(id, |run| run.candidate = Some(candidate.clone()));
+    builder.change_run(id, |run| {
+        run.candidate = Some(candidate.clone());
+        run.composition = composition.cloned();
+    });
     let own = builder.queue.header.settings.required_statuses.clone();
     let required = match required_statuses(own, statuses) {
         Ok(required) => required,

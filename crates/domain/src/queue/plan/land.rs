@@ -7,11 +7,12 @@ use crate::ids::{EntryId, PrNumber, RunId, Sha, TreeId};
 
 use super::super::ended::Numbered;
 use super::super::{
-    Actor, Change, Culprit, Decision, Effect, Entry, EntryState, Exit, FailReason, IgnoredBecause,
-    Land, LandRefusal, Landing, MergeReason, Mode, PassReason, Queue, QueuedReason, TestRun, lanes,
+    Actor, Change, Composition, Culprit, Decision, Effect, Entry, EntryState, Exit, FailReason,
+    IgnoredBecause, Land, LandRefusal, Landing, LandingProof, LinePosition, MergeReason, Mode,
+    PassReason, Queue, QueuedReason, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{empty, facts, host_facts, landings, leave};
+use super::{composition, empty, facts, host_facts, landings, leave};
 
 /// Starts the landing of a tested candidate once everything that it contains is settled. Returns
 /// whether it did.
@@ -126,21 +127,46 @@ fn adopt(builder: &mut TransitionBuilder, id: RunId) {
     }
 }
 
+/// The data of [`Fact::Landed`](super::super::Fact::Landed).
+#[derive(Clone, Copy)]
+pub(super) struct Landed<'a> {
+    pub(super) sha: &'a Sha,
+    pub(super) tree: &'a TreeId,
+    pub(super) composition: Option<&'a Composition>,
+}
+
 /// Completes a landing. If the tested tree had to land and the host landed another, the planner
-/// records [`Decision::LandedTreeDiffers`] and restarts the runs built on the candidate.
-pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, sha: &Sha, tree: &TreeId) {
+/// records [`Decision::LandedTreeDiffers`], restarts the runs built on the candidate and pauses the
+/// queue.
+pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, landed: &Landed<'_>) {
+    let Landed { sha, tree, composition } = *landed;
     let Some(landing) = builder.queue.header.landing.clone().filter(|landing| landing.run == id)
     else {
         return builder.ignored(IgnoredBecause::NoSuchLanding);
     };
     builder.queue.header.landing = None;
     // The target did not move: it already contained every change.
-    let added_nothing = builder.queue.header.target.head.as_ref() == Some(sha);
+    let base = builder.queue.header.target.head.clone();
+    let added_nothing = base.as_ref() == Some(sha);
     host_facts::set_target(builder, sha, tree, builder.at);
     let Some(run) = builder.run(id) else { return };
     let candidate = run.candidate.clone();
     let tested = candidate.as_ref().map(|candidate| candidate.tree.clone());
-    for entry in passed_by(&builder.queue, &run) {
+    let merged = passed_by(&builder.queue, &run);
+    let proof = base.map(|base| LandingProof {
+        base,
+        changes: merged.iter().map(|it| (it.pr, it.pull_request.head.clone())).collect(),
+        method: run.method,
+        exact: landing.exact,
+        composition: composition.or(run.composition.as_ref()).cloned(),
+    });
+    // An urgent entry that came during the landing stands ahead of it. Others depended on it only
+    // through what has landed.
+    let at_front = |entry: &Arc<Entry>| matches!(entry.place, LinePosition::Front { .. });
+    if builder.queue.started.has_front() && !merged.iter().all(at_front) {
+        builder.queue.started.forget_under();
+    }
+    for entry in merged {
         let reason = match &entry.state {
             EntryState::TestsPassed { reason: PassReason::OwnHead, .. } => MergeReason::Direct,
             EntryState::TestsPassed { .. }
@@ -158,6 +184,7 @@ pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, sha: &Sha, tree
                 sha: Some(sha.clone()),
                 tested_tree: tested.clone(),
                 landed_tree: Some(tree.clone()),
+                proof: proof.clone().map(Box::new),
             }
         };
         let because = Because::new(exit.reason(), &Actor::Queue);
@@ -173,6 +200,13 @@ pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, sha: &Sha, tree
             tested: tested.to_string(),
             landed: tree.to_string(),
         });
+        composition::pause(
+            builder,
+            &format!(
+                "{sha} landed with the tree {tree}, but {tested} was tested: the git host has merged \
+                 something else"
+            ),
+        );
         facts::start_over(builder);
     }
 }
@@ -235,6 +269,7 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
             facts::start_over(builder);
         }
         LandRefusal::TargetMissing => host_facts::target_missing(builder),
+        LandRefusal::Mismatch(mismatch) => composition::not_landed(builder, id, mismatch),
         LandRefusal::Refused { words } => {
             let Some(run) = builder.run(id) else { return };
             let prs: BTreeSet<PrNumber> =

@@ -9,6 +9,7 @@ mod bisect;
 mod builder;
 mod checks;
 mod commands;
+mod composition;
 mod emit;
 mod empty;
 mod facts;

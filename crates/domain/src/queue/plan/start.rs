@@ -169,6 +169,7 @@ fn opening(
         branch,
         candidate: None,
         empty: Vec::new(),
+        composition: None,
         required: None,
         checks: Vec::new(),
         status: RunStatus::Building,

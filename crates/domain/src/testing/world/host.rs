@@ -3,7 +3,7 @@
 use crate::ids::Sha;
 use crate::queue::{
     Ahead, BuildCandidate, Candidate, Change, Check, CheckConclusion, CheckStatus, ConflictWith,
-    Effect, Fact, HostStatuses, Land, LandRefusal, PullRequestState, RunChecks,
+    Effect, Fact, HostStatuses, Land, LandRefusal, Mismatch, PullRequestState, RunChecks,
 };
 
 use super::{Content, World, tree_of};
@@ -67,6 +67,37 @@ impl World {
         self.facts.push(fact);
     }
 
+    /// Answers the build of a candidate, or a landing, by reporting that the host composed it
+    /// wrongly. Other effects are run.
+    pub fn miscompose(&mut self, effect: &Effect) {
+        let wrong = |base: &Sha, commit: &Sha| Mismatch {
+            base: base.clone(),
+            commit: commit.clone(),
+            found: tree_of(&Content::from([(0, 0)])),
+            expected: None,
+            paths: vec!["file".to_owned()],
+        };
+        let fact = match effect {
+            Effect::BuildCandidate(build) => {
+                let mismatch = wrong(&build.base, &build.target_head);
+                Fact::CandidateMismatch { run: build.run, mismatch }
+            }
+            Effect::Land(land) => {
+                let mismatch = wrong(&land.expected, &land.candidate.sha);
+                let because = LandRefusal::Mismatch(mismatch);
+                Fact::LandRefused { run: land.run, because }
+            }
+            Effect::InspectTarget { .. }
+            | Effect::InspectPullRequest { .. }
+            | Effect::RunChecks(_)
+            | Effect::CancelChecks { .. }
+            | Effect::DeleteBranch { .. }
+            | Effect::OpenTestPullRequest { .. }
+            | Effect::CheckLandings { .. } => return self.run(effect),
+        };
+        self.facts.push(fact);
+    }
+
     fn build(&mut self, build: &BuildCandidate) -> Fact {
         let run = build.run;
         let content = |world: &Self, sha: &Sha| world.commits[sha].0.clone();
@@ -119,6 +150,7 @@ impl World {
             statuses,
             head_checks: Vec::new(),
             empty: Vec::new(),
+            composition: None,
             has_forge: false,
         }
     }
@@ -164,7 +196,12 @@ impl World {
         let run = land.run;
         let candidate = land.candidate.sha.clone();
         if self.is_ancestor(&candidate, &self.target_sha) {
-            return Fact::Landed { run, sha: candidate, tree: land.candidate.tree.clone() };
+            return Fact::Landed {
+                run,
+                sha: candidate,
+                tree: land.candidate.tree.clone(),
+                composition: None,
+            };
         }
         for change in &land.changes {
             let pull_request = self.pull_request(change.pr.0);
@@ -198,6 +235,6 @@ impl World {
             }
         }
         let (sha, tree) = (self.target_sha.clone(), tree_of(&self.target));
-        Fact::Landed { run, sha, tree }
+        Fact::Landed { run, sha, tree, composition: None }
     }
 }

@@ -1,0 +1,117 @@
+//! The tree that a target must have with some changes, computed from the commits alone: not from
+//! the candidate, nor from what the candidate was built on.
+
+use signalbox_domain::ids::TreeId;
+use signalbox_domain::ports::HostError;
+use signalbox_domain::queue::{Change, Composition, Land, MOST_PATHS, MergeMethod, Mismatch};
+use signalbox_domain::time::Timestamp;
+
+use crate::candidate::{Outcome, merge_trees};
+use crate::git::{Author, Git, parse_sha, parse_tree};
+
+/// Checks that a commit is the expected head of the target with the changes of a landing; the
+/// difference if it is not.
+pub(crate) async fn check(
+    git: &Git,
+    land: &Land,
+    commit: &str,
+    at: Timestamp,
+) -> Result<Option<Mismatch>, HostError> {
+    let found = git.tree(commit).await?;
+    let mut first = None;
+    // Candidates that were built before a change of the settings have the former method.
+    for method in of_any(land.method) {
+        let expected = expected(git, land.expected.as_str(), &land.changes, method, at).await?;
+        if expected.as_ref().is_ok_and(|expected| *expected == found) {
+            return Ok(None);
+        }
+        first.get_or_insert(expected);
+    }
+    let (expected, paths) = match first {
+        Some(Ok(expected)) => {
+            let args = ["diff-tree", "-r", "-z", "--name-only", expected.as_str(), found.as_str()];
+            let listed = git.ok(&args).await?.stdout;
+            let listed = String::from_utf8_lossy(&listed).into_owned();
+            let paths = listed.split('\0').filter(|path| !path.is_empty());
+            (Some(expected), paths.take(MOST_PATHS).map(ToOwned::to_owned).collect())
+        }
+        Some(Err(conflicting)) => (None, conflicting),
+        None => (None, Vec::new()),
+    };
+    let (base, commit) = (land.expected.clone(), parse_sha(commit)?);
+    Ok(Some(Mismatch { base, commit, found, expected, paths }))
+}
+
+/// How a landing that is found on the target was checked: as if it were to land now.
+pub(crate) async fn of_landed(
+    git: &Git,
+    land: &Land,
+    commit: &str,
+    at: Timestamp,
+) -> Result<Composition, HostError> {
+    Ok(match check(git, land, commit, at).await? {
+        None => Composition::recomputed(),
+        Some(_) => Composition::not_checked("it was on the target already, with another tree"),
+    })
+}
+
+/// All methods, this one first.
+fn of_any(method: MergeMethod) -> impl Iterator<Item = MergeMethod> {
+    let all = [MergeMethod::Squash, MergeMethod::MergeCommit, MergeMethod::Rebase];
+    std::iter::once(method).chain(all.into_iter().filter(move |other| *other != method))
+}
+
+/// The tree of a commit with changes, or the conflicting paths.
+async fn expected(
+    git: &Git,
+    base: &str,
+    changes: &[Change],
+    method: MergeMethod,
+    at: Timestamp,
+) -> Result<Outcome<TreeId>, HostError> {
+    let mut tree = git.tree(base).await?.to_string();
+    // What the target contains so far, besides the content of `tree`.
+    let mut contained = vec![base];
+    for change in changes {
+        let head = change.head.as_str();
+        if method == MergeMethod::Rebase {
+            let range = format!("{base}..{head}");
+            let args =
+                ["rev-list", "--reverse", "--topo-order", "--no-merges", "--parents", &range];
+            for line in git.ok(&args).await?.text().lines() {
+                let mut commits = line.split(' ');
+                let (Some(commit), Some(parent)) = (commits.next(), commits.next()) else {
+                    let words = format!("could not replay commit {line}: it has no parent");
+                    return Err(HostError::Rejected { words });
+                };
+                match merged(git, &tree, &[parent], commit, at).await? {
+                    Ok(next) => tree = next,
+                    Err(paths) => return Ok(Err(paths)),
+                }
+            }
+            continue;
+        }
+        match merged(git, &tree, &contained, head, at).await? {
+            Ok(next) => tree = next,
+            Err(paths) => return Ok(Err(paths)),
+        }
+        if method == MergeMethod::MergeCommit {
+            contained.push(head);
+        }
+    }
+    Ok(Ok(parse_tree(&tree)?))
+}
+
+/// The merge of a commit into a tree whose history is that of these commits.
+async fn merged(
+    git: &Git,
+    tree: &str,
+    history: &[&str],
+    commit: &str,
+    at: Timestamp,
+) -> Result<Outcome<String>, HostError> {
+    let author =
+        Author { name: "Signalbox".into(), email: "signalbox@localhost".into(), date: None };
+    let ours = git.commit_tree(tree, history, "proof\n", &author, at).await?;
+    merge_trees(git, &ours, commit).await
+}
