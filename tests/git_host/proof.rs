@@ -5,9 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 use signalbox_conformance::git_host::{HostWorld, build, land};
-use signalbox_domain::ids::{Sha, TreeId};
+use signalbox_domain::ids::{BranchName, Sha, TreeId};
 use signalbox_domain::ports::{Built, GitHost, LandAnswer};
-use signalbox_domain::queue::{Candidate, Change, Composition, MergeMethod, Mismatch};
+use signalbox_domain::queue::{
+    BuildCandidate, Candidate, Change, Composition, LandingProof, MergeMethod, Mismatch,
+};
+use signalbox_git::{LandingRecord, verify_landing};
 
 use crate::World;
 
@@ -78,44 +81,49 @@ fn changed(bare: &Path, candidate: &Candidate, numbers: &mut Numbers) -> (Candid
     (wrong, format!("{kind} of {path}"))
 }
 
+/// Three changes of the same few files, the newest target, and their candidate on it.
+async fn composed(
+    world: &World,
+    method: MergeMethod,
+    numbers: &mut Numbers,
+) -> (Sha, BuildCandidate, Candidate) {
+    let files: Vec<String> = (0..6).map(|at| format!("dir{}/{at}.txt", at % 2)).collect();
+    let lines: Vec<String> = (0..20).map(|line| format!("line {line}\n")).collect();
+    let text = lines.concat();
+    let mut base: Vec<(&str, &str)> = files.iter().map(|it| (it.as_str(), text.as_str())).collect();
+    base.push(("never.txt", "never changed\n"));
+    world.commit(&base, "base");
+    let before = world.push("main");
+    let mut changes = Vec::new();
+    for at in 0..3 {
+        let name = format!("topic-{at}");
+        let line = numbers.below(6) + at * 7;
+        let edited = text.replace(&format!("line {line}\n"), &format!("{name}\n"));
+        let own = format!("own-{at}.txt");
+        let path = files[numbers.below(files.len())].as_str();
+        world.branch(&name, before.as_str(), &[(path, &edited), (&own, "own\n")]);
+        let (head, pr) = (world.push(&name), world.open(&name).await);
+        let title = name.clone();
+        changes.push(Change { pr, head, title, body: String::new(), author: "ada".into() });
+    }
+    world.git(&["checkout", "-q", "main"]);
+    world.commit(&[("landed.txt", "since then\n")], "since then");
+    let main = world.push("main");
+    let request = build(&main, changes, method);
+    let built = world.host.build_candidate(&world.repository, &request).await;
+    let Ok(Built::Candidate { candidate, .. }) = built else { panic!("{method:?}: {built:?}") };
+    (main, request, candidate)
+}
+
+const METHODS: [MergeMethod; 3] =
+    [MergeMethod::Squash, MergeMethod::MergeCommit, MergeMethod::Rebase];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn any_changed_blob_mode_or_path_is_found_before_it_lands() {
-    for (seed, method) in [MergeMethod::Squash, MergeMethod::MergeCommit, MergeMethod::Rebase]
-        .into_iter()
-        .cycle()
-        .take(12)
-        .enumerate()
-    {
+    for (seed, method) in METHODS.into_iter().cycle().take(12).enumerate() {
         let mut numbers = Numbers(u64::try_from(seed).expect("small") * 7_919 + 1);
         let world = World::new().await;
-        let files: Vec<String> = (0..6).map(|at| format!("dir{}/{at}.txt", at % 2)).collect();
-        let lines: Vec<String> = (0..20).map(|line| format!("line {line}\n")).collect();
-        let text = lines.concat();
-        let mut base: Vec<(&str, &str)> =
-            files.iter().map(|it| (it.as_str(), text.as_str())).collect();
-        base.push(("never.txt", "never changed\n"));
-        world.commit(&base, "base");
-        let before = world.push("main");
-        let mut changes = Vec::new();
-        for at in 0..3 {
-            let name = format!("topic-{at}");
-            let line = numbers.below(6) + at * 7;
-            let edited = text.replace(&format!("line {line}\n"), &format!("{name}\n"));
-            let own = format!("own-{at}.txt");
-            let path = files[numbers.below(files.len())].as_str();
-            world.branch(&name, before.as_str(), &[(path, &edited), (&own, "own\n")]);
-            let (head, pr) = (world.push(&name), world.open(&name).await);
-            let title = name.clone();
-            changes.push(Change { pr, head, title, body: String::new(), author: "ada".into() });
-        }
-        world.git(&["checkout", "-q", "main"]);
-        world.commit(&[("landed.txt", "since then\n")], "since then");
-        let main = world.push("main");
-        let request = build(&main, changes, method);
-        let built = world.host.build_candidate(&world.repository, &request).await;
-        let Ok(Built::Candidate { candidate, .. }) = built else {
-            panic!("seed {seed}: {built:?}")
-        };
+        let (main, request, candidate) = composed(&world, method, &mut numbers).await;
         for _ in 0..4 {
             let (wrong, what) = changed(&world.bare_folder(), &candidate, &mut numbers);
             let answer = world.host.land(&world.repository, &land(&request, &wrong)).await;
@@ -137,5 +145,106 @@ async fn any_changed_blob_mode_or_path_is_found_before_it_lands() {
         let answer = world.host.land(&world.repository, &land(&request, &candidate)).await;
         let Ok(LandAnswer::Landed(head, composition)) = answer else { panic!("{answer:?}") };
         assert_eq!((head.sha, composition), (candidate.sha, Some(Composition::recomputed())));
+    }
+}
+
+/// The statements that do not hold.
+async fn faults(clone: &Path, record: &LandingRecord) -> Vec<String> {
+    let steps = verify_landing(clone, record).await.expect("a clone");
+    let faults =
+        steps.into_iter().filter_map(|it| Some(format!("{}: {}", it.statement, it.fault?)));
+    faults.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_landing_is_verified_in_a_clone_and_tampering_is_found() {
+    for (seed, method) in METHODS.into_iter().enumerate() {
+        let mut numbers = Numbers(u64::try_from(seed).expect("small") * 104_729 + 1);
+        let world = World::new().await;
+        let (main, request, candidate) = composed(&world, method, &mut numbers).await;
+        let answer = world.host.land(&world.repository, &land(&request, &candidate)).await;
+        assert!(matches!(answer, Ok(LandAnswer::Landed(..))), "{answer:?}");
+        let changes = request.changes.iter().map(|it| (it.pr, it.head.clone())).collect();
+        let record = LandingRecord {
+            sha: candidate.sha.clone(),
+            tested_tree: Some(candidate.tree.clone()),
+            landed_tree: candidate.tree.clone(),
+            branch: Some(BranchName::new("main").expect("a branch")),
+            proof: LandingProof { base: main, changes, method, exact: true, composition: None },
+        };
+        let bare = world.bare_folder();
+        let objects = || git(&bare, &["count-objects"]);
+        let before = objects();
+        assert_eq!(faults(&bare, &record).await, [""; 0], "{method:?}");
+        // A linked working tree of a clone.
+        let (clone, linked) = (world.folder().join("clone"), world.folder().join("linked"));
+        let path = |path: &Path| path.display().to_string();
+        git(&bare, &["clone", "-q", "--mirror", &path(&bare), &path(&clone.join(".git"))]);
+        git(&clone.join(".git"), &["worktree", "add", "-q", "--detach", &path(&linked)]);
+        assert_eq!(faults(&clone, &record).await, [""; 0], "{method:?}");
+        assert_eq!(faults(&linked, &record).await, [""; 0], "{method:?}");
+        assert_eq!(objects(), before, "nothing is written to the clone");
+
+        // Another commit than the recorded one, also if the clone replaces it.
+        let (wrong, what) = changed(&bare, &candidate, &mut numbers);
+        git(&bare, &["replace", wrong.sha.as_str(), candidate.sha.as_str()]);
+        let other = LandingRecord {
+            sha: wrong.sha.clone(),
+            landed_tree: wrong.tree.clone(),
+            branch: None,
+            ..record.clone()
+        };
+        let found = faults(&bare, &other).await;
+        assert!(found.iter().any(|it| it.contains("only these changes")), "{what}: {found:?}");
+        assert!(found.iter().any(|it| it.contains("the tested tree")), "{what}: {found:?}");
+        assert!(found.iter().any(|it| it.contains("recorded changes")), "{what}: {found:?}");
+        // A record without one of the changes, and with another former head.
+        let mut short = record.clone();
+        short.proof.changes.pop();
+        assert!(!faults(&bare, &short).await.is_empty(), "{method:?}");
+        let mut late = record.clone();
+        late.proof.base = wrong.sha.clone();
+        let found = faults(&bare, &late).await;
+        assert!(found.iter().any(|it| it.contains("descends")), "{found:?}");
+        // A head that was not fetched.
+        let mut unknown = record.clone();
+        let missing = Sha::new("1".repeat(40)).expect("a commit");
+        unknown.proof.changes[0].1 = missing.clone();
+        let found = faults(&bare, &unknown).await;
+        assert!(found[0].contains("git fetch origin") && found[0].contains(missing.as_str()));
+        // A target that was moved.
+        git(&bare, &["update-ref", "refs/heads/main", wrong.sha.as_str()]);
+        let found = faults(&bare, &record).await;
+        assert!(found.len() == 1 && found[0].contains("was moved"), "{found:?}");
+        git(&bare, &["update-ref", "refs/heads/main", candidate.sha.as_str()]);
+        // A content that is not that of its id.
+        let object = |id: &str| bare.join("objects").join(&id[..2]).join(&id[2..]);
+        let own = git(&bare, &["rev-parse", &format!("{}:own-0.txt", candidate.sha)]);
+        let never = git(&bare, &["rev-parse", &format!("{}:never.txt", candidate.sha)]);
+        std::fs::remove_file(object(&own)).expect("a loose object");
+        std::fs::copy(object(&never), object(&own)).expect("replaced");
+        let found = faults(&bare, &record).await;
+        assert!(found.iter().any(|it| it.contains("intact")), "{found:?}");
+    }
+}
+
+/// A user who may push may push refs/replace, too: then git shows one commit for another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replacement_changes_no_candidate_and_no_landing() {
+    for (seed, method) in METHODS.into_iter().enumerate() {
+        let mut numbers = Numbers(u64::try_from(seed).expect("small") * 15_485_863 + 1);
+        let world = World::new().await;
+        let (_, request, candidate) = composed(&world, method, &mut numbers).await;
+        let bare = world.bare_folder();
+        let (wrong, what) = changed(&bare, &candidate, &mut numbers);
+        for replaced in [&request.changes[0].head, &request.base, &candidate.sha] {
+            git(&bare, &["replace", "-f", replaced.as_str(), wrong.sha.as_str()]);
+        }
+        let built = world.host.build_candidate(&world.repository, &request).await;
+        let Ok(Built::Candidate { candidate: again, .. }) = built else { panic!("{built:?}") };
+        assert_eq!(again.tree, candidate.tree, "{what}");
+        let answer = world.host.land(&world.repository, &land(&request, &candidate)).await;
+        let Ok(LandAnswer::Landed(head, _)) = answer else { panic!("{answer:?}") };
+        assert_eq!(head.tree, candidate.tree, "{what}");
     }
 }

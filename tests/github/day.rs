@@ -151,7 +151,8 @@ async fn with_faults_main_is_always_a_tested_tree_and_no_pull_request_is_lost() 
     println!("{} calls, {paid} of them of the quota, for {merged} merged", log.len());
 }
 
-/// The goal is 25; the failed and cancelled ones count too.
+/// The goal is 29, four of them for the check of the composition; the failed and cancelled ones count
+/// too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merged_pull_request_costs_few_calls() {
     let system = System::new(Carelessness::default(), json!({ "concurrency": 8 })).await;
@@ -164,5 +165,5 @@ async fn a_merged_pull_request_costs_few_calls() {
     for (kind, (all, paid)) in by_kind(&log) {
         println!("{all:6} {paid:6}  {kind}");
     }
-    assert!(paid <= 25 * merged, "{paid} calls for {merged} merged");
+    assert!(paid <= 29 * merged, "{paid} calls for {merged} merged");
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use signalbox_domain::ids::{Sha, TreeId};
@@ -13,7 +13,9 @@ use signalbox_domain::time::Timestamp;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use crate::commit::{COMMITTER, RawCommit, written};
 use crate::done::Done;
+use crate::processes::Processes;
 
 /// The longest that one call may take.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_mins(2);
@@ -24,6 +26,7 @@ const MAX_AUTHOR: usize = 1_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Git {
     dir: PathBuf,
+    processes: Option<Arc<Processes>>,
 }
 
 /// Who makes a commit, and when.
@@ -38,7 +41,12 @@ pub(crate) struct Author {
 
 impl Git {
     pub(crate) const fn at(dir: PathBuf) -> Self {
-        Self { dir }
+        Self { dir, processes: None }
+    }
+
+    /// The same repository, with processes that stay.
+    pub(crate) fn with(self, processes: &Arc<Processes>) -> Self {
+        Self { processes: Some(processes.clone()), ..self }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -53,6 +61,8 @@ impl Git {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_TERMINAL_PROMPT", "0")
+            // A pushed refs/replace would show this git other contents than other clones have.
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("LC_ALL", "C")
             .args(["-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null"])
             .arg("--git-dir")
@@ -114,6 +124,11 @@ impl Git {
 
     /// The tree of a commit.
     pub(crate) async fn tree(&self, commit: &str) -> Result<TreeId, HostError> {
+        if let Some(content) = self.read(commit).await
+            && let Some(raw) = RawCommit::parse(&content)
+        {
+            return parse_tree(raw.tree);
+        }
         let name = format!("{commit}^{{tree}}");
         let done = self.call(&["rev-parse", "--verify", "--end-of-options", &name]).await?;
         if done.code != Some(0) {
@@ -142,6 +157,11 @@ impl Git {
 
     /// The parents of a commit.
     pub(crate) async fn parents(&self, commit: &str) -> Result<Vec<String>, HostError> {
+        if let Some(content) = self.read(commit).await
+            && let Some(raw) = RawCommit::parse(&content)
+        {
+            return Ok(raw.parents.into_iter().map(ToOwned::to_owned).collect());
+        }
         let text = self.ok(&["show", "-s", "--format=%P", commit]).await?.text();
         Ok(text.split(' ').filter(|parent| !parent.is_empty()).map(ToOwned::to_owned).collect())
     }
@@ -155,26 +175,39 @@ impl Git {
         author: &Author,
         at: Timestamp,
     ) -> Result<String, HostError> {
+        let message = message.replace('\0', "");
+        if let Some(processes) = &self.processes
+            && let Some(content) = written(tree, parents, &message, author, at)
+            && let Some(id) = processes.write(self, &content).await
+        {
+            return Ok(id);
+        }
         let now = format!("@{} +0000", at.unix_micros() / 1_000_000);
         let mut command = self.command();
         command
             .env("GIT_AUTHOR_NAME", &author.name)
             .env("GIT_AUTHOR_EMAIL", &author.email)
             .env("GIT_AUTHOR_DATE", author.date.as_ref().unwrap_or(&now))
-            .env("GIT_COMMITTER_NAME", "Signalbox")
-            .env("GIT_COMMITTER_EMAIL", "signalbox@localhost")
+            .env("GIT_COMMITTER_NAME", COMMITTER.0)
+            .env("GIT_COMMITTER_EMAIL", COMMITTER.1)
             .env("GIT_COMMITTER_DATE", &now)
             .args(["commit-tree", tree, "-F", "-"]);
         for parent in parents {
             command.args(["-p", parent]);
         }
-        let message = message.replace('\0', "");
         let done = finish(command, "commit-tree", Some(&message)).await?;
         Ok(done.succeeded()?.text())
     }
 
     /// The author of a commit. What git would refuse to write again is replaced.
     pub(crate) async fn author(&self, commit: &str) -> Result<Author, HostError> {
+        if let Some(content) = self.read(commit).await
+            && let Some((name, email, date)) =
+                RawCommit::parse(&content).and_then(|raw| raw.author())
+        {
+            let (name, date) = (writable_name(name), writable_date(date));
+            return Ok(Author { name, email: cut(email), date });
+        }
         let args = ["show", "-s", "--format=%an%x00%ae%x00%ad", "--date=raw", commit];
         let done = self.call(&args).await?;
         if done.code != Some(0) {
@@ -184,6 +217,11 @@ impl Git {
         let mut parts = text.split('\0');
         let mut next = || parts.next().unwrap_or_default();
         Ok(Author { name: writable_name(next()), email: cut(next()), date: writable_date(next()) })
+    }
+
+    /// The content of a commit, from a process that stays.
+    async fn read(&self, commit: &str) -> Option<Vec<u8>> {
+        self.processes.as_ref()?.commit(self, commit).await
     }
 
     /// Calls git with a text to read.

@@ -16,6 +16,7 @@ use signalbox_domain::queue::{
 
 use crate::config::{self, Required};
 use crate::git::{Git, parse_sha};
+use crate::processes::Processes;
 use crate::snapshot::{self, MergedSets};
 use crate::{candidate, land, landed, proof};
 
@@ -39,6 +40,7 @@ pub struct PlainGitHost {
     pub(crate) store: Arc<dyn PullRequestStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) merged: MergedSets,
+    processes: Arc<Processes>,
 }
 
 impl PlainGitHost {
@@ -48,7 +50,7 @@ impl PlainGitHost {
         store: Arc<dyn PullRequestStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { config, store, clock, merged: MergedSets::new() }
+        Self { config, store, clock, merged: MergedSets::new(), processes: Arc::default() }
     }
 
     /// The repository's folder: the path that was given for it, or `root/OWNER/NAME.git`, which
@@ -98,7 +100,7 @@ impl PlainGitHost {
                 let words = format!("{} has no {part}", folder.display());
                 Err(HostError::Unavailable { words })
             }
-            None => Ok(Git::at(folder)),
+            None => Ok(Git::at(folder).with(&self.processes)),
         }
     }
 }

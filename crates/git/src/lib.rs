@@ -3,6 +3,7 @@
 mod candidate;
 mod checkout;
 mod checks;
+mod commit;
 mod config;
 mod connect;
 mod diagnose;
@@ -14,6 +15,7 @@ mod land;
 mod landed;
 mod limited;
 mod locks;
+mod processes;
 mod proof;
 mod pull_requests;
 mod push;
@@ -21,6 +23,7 @@ mod reports;
 mod snapshot;
 mod statuses;
 mod trunk_config;
+mod verify;
 
 pub use checks::{ChecksConfig, LocalChecksRunner};
 pub use config::{CONFIG_FILE, CheckConfig, RepositoryConfig};
@@ -33,3 +36,4 @@ pub use signalbox_hosts::{
     HookError, OpenRequest, PushAnswer, PushCommand, PushRequest, StaleLock,
 };
 pub use trunk_config::TRUNK_FILE;
+pub use verify::{LandingRecord, VerifiedStep, verify_landing};

@@ -13,6 +13,7 @@ use signalbox_hosts::StaleLock;
 use tokio::task::spawn_blocking;
 
 use crate::host::PlainGitHost;
+use crate::processes::ARGUMENTS;
 
 /// A lock that is younger than this may belong to a git that is at work: five times the limit of
 /// the server's own calls.
@@ -98,6 +99,10 @@ fn may_be_held(folder: &Path, lock: &Path, written: Timestamp, age: Span) -> boo
         }
         let arguments = fs::read(place.join("cmdline")).unwrap_or_default();
         let arguments = String::from_utf8_lossy(&arguments);
+        // The server's own processes that stay hold no locks.
+        if ARGUMENTS.iter().any(|own| arguments.trim_end_matches('\0').ends_with(&own.join("\0"))) {
+            continue;
+        }
         let is_named = arguments.contains(&*folder.to_string_lossy());
         let works_elsewhere = match fs::read_link(place.join("cwd")) {
             Ok(cwd) => !cwd.starts_with(folder) && !is_named,

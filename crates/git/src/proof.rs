@@ -1,9 +1,9 @@
 //! The tree that a target must have with some changes, computed from the commits alone: not from
 //! the candidate, nor from what the candidate was built on.
 
-use signalbox_domain::ids::TreeId;
+use signalbox_domain::ids::{Sha, TreeId};
 use signalbox_domain::ports::HostError;
-use signalbox_domain::queue::{Change, Composition, Land, MOST_PATHS, MergeMethod, Mismatch};
+use signalbox_domain::queue::{Composition, Land, MOST_PATHS, MergeMethod, Mismatch};
 use signalbox_domain::time::Timestamp;
 
 use crate::candidate::{Outcome, merge_trees};
@@ -18,10 +18,11 @@ pub(crate) async fn check(
     at: Timestamp,
 ) -> Result<Option<Mismatch>, HostError> {
     let found = git.tree(commit).await?;
+    let heads: Vec<&Sha> = land.changes.iter().map(|change| &change.head).collect();
     let mut first = None;
     // Candidates that were built before a change of the settings have the former method.
     for method in of_any(land.method) {
-        let expected = expected(git, land.expected.as_str(), &land.changes, method, at).await?;
+        let expected = expected(git, &land.expected, &heads, method, at).await?;
         if expected.as_ref().is_ok_and(|expected| *expected == found) {
             return Ok(None);
         }
@@ -64,42 +65,78 @@ fn of_any(method: MergeMethod) -> impl Iterator<Item = MergeMethod> {
 /// The tree of a commit with changes, or the conflicting paths.
 async fn expected(
     git: &Git,
-    base: &str,
-    changes: &[Change],
+    base: &Sha,
+    heads: &[&Sha],
     method: MergeMethod,
     at: Timestamp,
 ) -> Result<Outcome<TreeId>, HostError> {
-    let mut tree = git.tree(base).await?.to_string();
-    // What the target contains so far, besides the content of `tree`.
-    let mut contained = vec![base];
-    for change in changes {
-        let head = change.head.as_str();
-        if method == MergeMethod::Rebase {
-            let range = format!("{base}..{head}");
-            let args =
-                ["rev-list", "--reverse", "--topo-order", "--no-merges", "--parents", &range];
-            for line in git.ok(&args).await?.text().lines() {
-                let mut commits = line.split(' ');
-                let (Some(commit), Some(parent)) = (commits.next(), commits.next()) else {
-                    let words = format!("could not replay commit {line}: it has no parent");
-                    return Err(HostError::Rejected { words });
-                };
-                match merged(git, &tree, &[parent], commit, at).await? {
-                    Ok(next) => tree = next,
-                    Err(paths) => return Ok(Err(paths)),
-                }
-            }
-            continue;
-        }
-        match merged(git, &tree, &contained, head, at).await? {
-            Ok(next) => tree = next,
-            Err(paths) => return Ok(Err(paths)),
-        }
-        if method == MergeMethod::MergeCommit {
-            contained.push(head);
+    let mut composed = Composed::of(git, base, method, at).await?;
+    for head in heads {
+        if let Err(conflicting) = composed.add(head).await? {
+            return Ok(Err(conflicting));
         }
     }
-    Ok(Ok(parse_tree(&tree)?))
+    Ok(Ok(composed.tree()?))
+}
+
+/// A tree to which changes are added, one after the other.
+pub(crate) struct Composed<'a> {
+    git: &'a Git,
+    base: &'a Sha,
+    method: MergeMethod,
+    at: Timestamp,
+    tree: String,
+    /// What the target contains so far, besides the content of `tree`.
+    contained: Vec<String>,
+}
+
+impl<'a> Composed<'a> {
+    pub(crate) async fn of(
+        git: &'a Git,
+        base: &'a Sha,
+        method: MergeMethod,
+        at: Timestamp,
+    ) -> Result<Self, HostError> {
+        let tree = git.tree(base.as_str()).await?.to_string();
+        Ok(Self { git, base, method, at, tree, contained: vec![base.to_string()] })
+    }
+
+    pub(crate) fn tree(&self) -> Result<TreeId, HostError> {
+        parse_tree(&self.tree)
+    }
+
+    /// Adds the changes of a head, unless they conflict: then the paths.
+    pub(crate) async fn add(&mut self, head: &Sha) -> Result<Outcome<()>, HostError> {
+        if self.method == MergeMethod::Rebase {
+            return self.replay(head).await;
+        }
+        let contained: Vec<&str> = self.contained.iter().map(String::as_str).collect();
+        match merged(self.git, &self.tree, &contained, head.as_str(), self.at).await? {
+            Ok(next) => self.tree = next,
+            Err(paths) => return Ok(Err(paths)),
+        }
+        if self.method == MergeMethod::MergeCommit {
+            self.contained.push(head.to_string());
+        }
+        Ok(Ok(()))
+    }
+
+    async fn replay(&mut self, head: &Sha) -> Result<Outcome<()>, HostError> {
+        let range = format!("{}..{head}", self.base);
+        let args = ["rev-list", "--reverse", "--topo-order", "--no-merges", "--parents", &range];
+        for line in self.git.ok(&args).await?.text().lines() {
+            let mut commits = line.split(' ');
+            let (Some(commit), Some(parent)) = (commits.next(), commits.next()) else {
+                let words = format!("could not replay commit {line}: it has no parent");
+                return Err(HostError::Rejected { words });
+            };
+            match merged(self.git, &self.tree, &[parent], commit, self.at).await? {
+                Ok(next) => self.tree = next,
+                Err(paths) => return Ok(Err(paths)),
+            }
+        }
+        Ok(Ok(()))
+    }
 }
 
 /// The merge of a commit into a tree whose history is that of these commits.
