@@ -40,6 +40,8 @@ const PARTS: [(&str, &[&str]); 11] = [
         "signalbox-cli",
         &[
             "signalbox-client",
+            // Landings are verified with git alone.
+            "signalbox-git",
             // An import checks its files before it sends any.
             "signalbox-reports",
             "signalbox-terminal",
@@ -76,9 +78,11 @@ const SANDBOX: &str = "signalbox-sandbox";
 const HOST_CRATES: [&str; 4] =
     ["crates/git/", "crates/github/", "crates/testkit/", "crates/bench/"];
 /// The other files that may name a host or its crate, and why.
-const NAMING_HOSTS: [(&str, &str); 4] = [
+const NAMING_HOSTS: [(&str, &str); 6] = [
     ("crates/app/src/hosts.rs", "the list of kinds"),
     ("crates/admin/src/hook.rs", "git runs it, with the protocol of git's hooks"),
+    ("crates/cli/src/gate/shown.rs", "CI systems, not hosts"),
+    ("crates/cli/src/proof.rs", "landings are verified with git alone"),
     ("crates/demo/src/lib.rs", "the demo's own repository"),
     ("crates/domain/src/upload/ci.rs", "a CI provider, not a host"),
 ];

@@ -96,12 +96,21 @@ fn wrong(arguments: &[String]) -> Option<String> {
         }
     }
     let mut full = vec!["signalbox".to_owned()];
-    full.extend(arguments.iter().cloned());
+    // A variable with a default has that value.
+    let value = |word: &String| {
+        let inner = word.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
+        let default = inner.and_then(|it| it.split_once(":-")).map(|(_, value)| value.to_owned());
+        default.unwrap_or_else(|| word.clone())
+    };
+    full.extend(arguments.iter().map(value));
     // Set in the environment of a user.
     for argument in leaf.get_arguments().filter(|argument| argument.get_env().is_some()) {
         let flag = format!("--{}", argument.get_long().unwrap_or_default());
-        if argument.is_required_set() && !full.contains(&flag) {
-            full.extend([flag, "x".to_owned()]);
+        let is_needed = argument.is_required_set() || argument.get_long() == Some("token");
+        if is_needed && !full.contains(&flag) {
+            // Before the command that a command runs.
+            let end = full.iter().position(|word| word == "--").unwrap_or(full.len());
+            full.splice(end..end, [flag, "x".to_owned()]);
         }
     }
     if arguments.first().is_some_and(|word| word == "queue")

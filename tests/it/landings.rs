@@ -125,3 +125,65 @@ async fn a_target_that_is_forced_back_over_a_landing_is_detected_and_reported() 
         assert_eq!(system.events(kind).await.len(), 3);
     }
 }
+
+#[tokio::test]
+async fn a_landing_is_shown_and_verified_by_commands() {
+    for on in [On::Sqlite, On::Postgres] {
+        let system = System::new(on, "exit 0\n", 1).await;
+        let batch =
+            json!({ "batch": true, "batchingMinSize": 2, "batchingMaxWaitTimeMinutes": 60 });
+        system.call("updateQueue", batch).await;
+        let first = system.pull_request("first", &[("first.txt", "1\n")]);
+        let second = system.pull_request("second", &[("second.txt", "2\n")]);
+        let run = |args: &[&str]| {
+            let mut command = system.command(&["proof"]);
+            command.args(args).env("SIGNALBOX_TOKEN", system.token());
+            let done = command.env("SIGNALBOX_SERVER", system.url()).output().expect("run");
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            (done.status.code(), text(&done.stdout), text(&done.stderr))
+        };
+        let number = second.to_string();
+        let from_server = ["--repo", "git.local/acme/calc"];
+        system.submit(first).await;
+        let (code, _, words) = run(&[&["show", "1"], &from_server[..]].concat());
+        assert_eq!(code, Some(1));
+        assert!(words.contains("no record of a landing: pull request 1 is"), "{words}");
+        system.submit(second).await;
+        system.until_state(second, "MERGED").await;
+
+        let (code, shown, _) = run(&[&["show", &number], &from_server[..]].concat());
+        assert_eq!(code, Some(0));
+        assert!(shown.contains("with           #1 at") && shown.contains("recomputed"), "{shown}");
+        let verify =
+            [&["verify", number.as_str(), "--clone", "bare.git"], &from_server[..]].concat();
+        let (code, steps, words) = run(&verify);
+        assert_eq!((code, words.as_str()), (Some(0), ""), "{steps}");
+        assert!(steps.contains("ok    refs/heads/main contains"), "{steps}");
+        let verdict = steps.lines().last().unwrap_or_default();
+        assert!(verdict.contains("only the changes of #2, together with 1 other"), "{verdict}");
+        assert!(verdict.ends_with("The tested tree landed."), "{verdict}");
+
+        // From a file, without a server.
+        let (_, record, _) = run(&[&["show", &number, "--json"], &from_server[..]].concat());
+        std::fs::write(system.path("2.json"), &record).expect("written");
+        let offline = ["verify", "--record", "2.json", "--clone", "bare.git"];
+        assert_eq!(run(&offline), (Some(0), steps, String::new()));
+        let event = system.events("pull_request.merged").await.pop().expect("an event");
+        let event: Value = serde_json::from_str(&event.payload).expect("JSON");
+        let entry: Value = serde_json::from_str(&record).expect("JSON");
+        assert_eq!(event["landing"]["sha"], entry["exit"]["sha"]);
+        assert_eq!(event["landing"]["base"], entry["exit"]["proof"]["base"]);
+        assert_eq!(event["landing"]["changes"][0]["pr_number"], 1);
+        assert_eq!(event["landing"]["check"], "RECOMPUTED");
+
+        // Work that no pull request contains was put on the target.
+        push_by_hand(&system, "by hand", &[("first.txt", "reverted\n")]);
+        system.git("work", &["reset", "-q", "--soft", "HEAD~2"]);
+        system.commit("squashed by hand");
+        force(&system, "HEAD");
+        let (code, steps, words) = run(&verify);
+        assert_eq!(code, Some(1), "{steps}");
+        assert!(steps.contains("FAIL  refs/heads/main contains"), "{steps}");
+        assert!(words.contains("not verified: pull request 2, 1 of the statements"), "{words}");
+    }
+}

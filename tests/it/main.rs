@@ -13,6 +13,7 @@ mod external_ci;
 mod flaky_scale;
 mod frozen;
 mod full_disk;
+mod gate;
 mod harness;
 mod hostile;
 mod idle;

@@ -91,6 +91,12 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox queue status --repo git.local/acme/calc"
     )]
     Queue(signalbox_cli::Queue),
+    /// Landings: their records, and how to verify them.
+    #[command(
+        subcommand,
+        after_help = "Example: signalbox proof verify 12 --repo git.local/acme/calc --clone ../calc"
+    )]
+    Proof(signalbox_cli::Proof),
     /// Test results.
     #[command(
         subcommand,
@@ -226,7 +232,8 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
         Command::Repo(action) => signalbox_admin::repo(&Signalbox(flags), action).await?,
         Command::Pr(action) => signalbox_admin::pr(&Signalbox(flags), action).await?,
         Command::Queue(action) => signalbox_cli::queue(action).await?,
-        Command::Tests(action) => signalbox_cli::tests(action).await?,
+        Command::Proof(action) => signalbox_cli::proof(action).await?,
+        Command::Tests(action) => return Ok(signalbox_cli::tests(action).await?),
         Command::Webhooks(Webhooks::Server(action)) => {
             signalbox_cli::webhooks(action).await?;
         }

@@ -67,6 +67,47 @@ pub enum CliError {
         /// Their number.
         failed: u64,
     },
+    /// The pull request has no record of a landing.
+    #[error(
+        "no record of a landing: pull request {number} is {state}; only a pull request that the \
+         queue has merged has one"
+    )]
+    NoRecord {
+        /// Its number.
+        number: u64,
+        /// Its state.
+        state: String,
+    },
+    /// The record of a landing is malformed.
+    #[error("invalid record of a landing: {problem}")]
+    Record {
+        /// The problem.
+        problem: String,
+    },
+    /// A clone could not be read.
+    #[error("{}: {problem}", clone.display())]
+    Clone {
+        /// Its folder.
+        clone: PathBuf,
+        /// The problem.
+        problem: String,
+    },
+    /// A landing is not what its record says.
+    #[error("not verified: pull request {number}, {faults} of the statements above do not hold")]
+    NotVerified {
+        /// The number of the pull request.
+        number: u64,
+        /// How many.
+        faults: usize,
+    },
+    /// A command could not be run.
+    #[error("could not run {program}: {error}")]
+    Command {
+        /// The program.
+        program: String,
+        /// The error of the operating system.
+        error: std::io::Error,
+    },
     /// A file could not be read.
     #[error("{}: {error}", file.display())]
     File {

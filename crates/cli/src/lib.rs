@@ -3,7 +3,9 @@
 mod error;
 mod events;
 mod flaky_tests;
+mod gate;
 mod import;
+mod proof;
 mod queue;
 mod queue_set;
 mod server;
@@ -12,6 +14,7 @@ mod webhooks;
 
 pub use error::CliError;
 pub use events::{Events, events};
+pub use proof::{Proof, proof};
 pub use queue::{Queue, queue};
 pub use queue_set::SettingError;
 pub use tests::{Tests, tests};

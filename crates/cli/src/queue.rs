@@ -20,10 +20,10 @@ pub struct QueueArgs {
     #[arg(long, default_value = "main")]
     branch: String,
     #[command(flatten)]
-    server: Server,
+    pub(crate) server: Server,
     /// Print JSON.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(Subcommand)]
@@ -171,7 +171,7 @@ pub async fn queue(action: Queue) -> Result<(), CliError> {
 }
 
 impl QueueArgs {
-    fn queue(&self) -> Result<QueueRef, CliError> {
+    pub(crate) fn queue(&self) -> Result<QueueRef, CliError> {
         Ok(QueueRef { repo: repo(&self.repo)?, target_branch: self.branch.clone() })
     }
 }

@@ -1,6 +1,7 @@
 //! `signalbox tests`: uploads test results to a server.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use glob::MatchOptions;
@@ -9,7 +10,7 @@ use signalbox_client::{TestedRun, Upload};
 use crate::flaky_tests::{FlakyTests, flaky_tests};
 use crate::import::{Import, import};
 use crate::server::{Server, repo};
-use crate::{CliError, say};
+use crate::{CliError, gate, say};
 
 #[derive(Subcommand)]
 pub enum Tests {
@@ -22,6 +23,22 @@ pub enum Tests {
                       --sha $(git rev-parse HEAD) target/nextest/default/junit.xml"
     )]
     Upload(Reports),
+    /// Run tests; failures of quarantined tests alone do not fail the command.
+    #[command(
+        after_help = "The command's reports are uploaded. Exit codes: that of the command, or 0 if every \
+                      failure is a quarantined test. Without a report, with an incomplete one, with a \
+                      failure outside of the tests or without an answer of the server nothing is excused.\n\n\
+                      Example: signalbox tests run --repo git.local/acme/calc --org acme \
+                      --junit 'target/nextest/**/junit.xml' -- cargo nextest run --profile ci"
+    )]
+    Run(Box<gate::Run>),
+    /// The same after the tests: for their reports and their exit code.
+    #[command(
+        after_help = "Exit codes: the given one, or 0 if every failure is a quarantined test.\n\n\
+                      Example: signalbox tests gate --repo git.local/acme/calc --org acme \
+                      --junit 'reports/*.xml' --exit-code $?"
+    )]
+    Gate(Box<gate::After>),
     /// Import results of the past, so that tests are judged by them.
     #[command(
         after_help = "Exit codes: 0 every run is imported, was imported before, or is refused for its time; \
@@ -74,12 +91,16 @@ pub struct Reports {
     json: bool,
 }
 
-pub async fn tests(action: Tests) -> Result<(), CliError> {
+/// Runs the command. Only `run` and `gate` have exit codes of their own.
+pub async fn tests(action: Tests) -> Result<ExitCode, CliError> {
     match action {
-        Tests::Upload(upload) => send(upload).await,
-        Tests::Import(asked) => import(*asked).await,
-        Tests::Flaky(action) => flaky_tests(action).await,
+        Tests::Upload(upload) => send(upload).await?,
+        Tests::Run(asked) => return gate::run(*asked).await,
+        Tests::Gate(asked) => return gate::after(*asked).await,
+        Tests::Import(asked) => import(*asked).await?,
+        Tests::Flaky(action) => flaky_tests(action).await?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn send(reports: Reports) -> Result<(), CliError> {

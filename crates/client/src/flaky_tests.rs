@@ -119,6 +119,43 @@ pub struct QuarantinedTests {
     pub page: PageInfo,
 }
 
+/// A test about which a client asks.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedTest {
+    /// Its id, as the client computes it.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The name of the outermost suite.
+    pub parent_name: String,
+    /// Its class.
+    pub class_name: String,
+    /// Its file.
+    pub file: String,
+    /// Its variant.
+    pub variant: String,
+}
+
+/// Which tests are quarantined.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuarantineAnswer {
+    /// Whether quarantine was turned off for the repository.
+    pub is_disabled: bool,
+    /// The quarantined ones of the requested ids.
+    pub test_ids: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct QuarantineQuery<'a> {
+    repo: &'a Repo,
+    org_url_slug: &'a str,
+    remote_urls: [&'a str; 0],
+    test_identifiers: &'a [AskedTest],
+}
+
 /// Where pages are.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PageInfo {
@@ -176,6 +213,18 @@ impl Client {
     ) -> Result<Reply<QuarantinedTests>, ClientError> {
         let query = ListQuery::new(repo, org, None, page_token);
         self.call("flaky-tests/list-quarantined-tests", &query).await
+    }
+
+    /// Which of these tests are quarantined.
+    pub async fn quarantined_of(
+        &self,
+        repo: &Repo,
+        org: &str,
+        tests: &[AskedTest],
+    ) -> Result<QuarantineAnswer, ClientError> {
+        let query =
+            QuarantineQuery { repo, org_url_slug: org, remote_urls: [], test_identifiers: tests };
+        self.call("metrics/getQuarantineConfig", &query).await
     }
 
     /// Decides about the quarantine of a test.

@@ -26,15 +26,15 @@ pub use client::{Client, Receipt, TestedRun, Upload};
 pub use error::ClientError;
 pub use events::{Event, EventsPage, EventsQuery, NamedTest, Payload};
 pub use flaky_tests::{
-    CurrentStatus, PageInfo, QuarantineDecision, QuarantineSetting, QuarantinedTest,
-    QuarantinedTests, TestFlag, UnhealthyStatus, UnhealthyTest, UnhealthyTests,
+    AskedTest, CurrentStatus, PageInfo, QuarantineAnswer, QuarantineDecision, QuarantineSetting,
+    QuarantinedTest, QuarantinedTests, TestFlag, UnhealthyStatus, UnhealthyTest, UnhealthyTests,
 };
 pub use imports::{
     FinishedImport, ImportReceipt, ImportedRun, PastForm, PastRun, RefusedRun, UploadProgress,
 };
 pub use queues::{
-    BatchingRule, Entry, Priority, QueueChange, QueueRef, QueueStatus, Repo, RequestedState,
-    Setting,
+    BatchingRule, Entry, Exit, LandedChange, Priority, Proof, QueueChange, QueueRef, QueueStatus,
+    Repo, RequestedState, Setting,
 };
 pub use reply::{Done, Reply};
 pub use reqwest::StatusCode;

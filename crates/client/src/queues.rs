@@ -116,6 +116,55 @@ pub struct Entry {
     pub position: Option<u64>,
     /// Why it has its state.
     pub reason: Option<String>,
+    /// The base branch of the pull request.
+    pub pr_base_branch: Option<String>,
+    /// How it left the queue, if it did.
+    pub exit: Option<Exit>,
+}
+
+/// How a pull request left a queue.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Exit {
+    /// The commit on the target branch.
+    pub sha: Option<String>,
+    /// The tree that was tested.
+    pub tested_tree: Option<String>,
+    /// The tree that landed.
+    pub landed_tree: Option<String>,
+    /// What the landing consists of.
+    pub proof: Option<Proof>,
+}
+
+/// What a landing consists of.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Proof {
+    /// The target's head before the landing.
+    pub base: String,
+    /// The pull requests that landed together, in the order in which they were applied.
+    pub changes: Vec<LandedChange>,
+    /// How they became commits.
+    pub merge_method: String,
+    /// Whether the tested tree itself landed.
+    pub exact: bool,
+    /// How the server checked the composition.
+    pub check: String,
+    /// Why it was not checked.
+    pub not_checked_because: Option<String>,
+    /// Paths whose merged content only the git host knows.
+    #[serde(default)]
+    pub merged_by_host: Vec<String>,
+}
+
+/// A pull request of a landing.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LandedChange {
+    /// Its number.
+    pub pr_number: u32,
+    /// The head that landed.
+    pub head: String,
 }
 
 /// A request about a queue.

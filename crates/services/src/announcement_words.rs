@@ -5,7 +5,7 @@ use signalbox_domain::ports::{Forge, StatusState};
 use signalbox_domain::queue::{
     Composition, CompositionCheck, Entry, EntryState, Exit, PrState, Queue,
 };
-use signalbox_wording::{Named as _, blame, wait};
+use signalbox_wording::{Named as _, blame, composition, wait};
 
 /// The labels of states: `signalbox: testing`.
 pub(super) const LABELS: [(PrState, &str); 5] = [
@@ -51,26 +51,14 @@ fn of_trees(tested: &TreeId, landed: &TreeId, exact: bool) -> String {
 }
 
 /// How its composition was checked.
-fn of_check(composition: &Composition, neutral: &impl Fn(&[String]) -> String) -> String {
-    match composition.check {
-        CompositionCheck::Recomputed => {
-            "It was computed a second time from the target branch and the heads of the pull requests, \
-             with the same result."
-                .to_owned()
-        }
-        CompositionCheck::Compared if composition.merged_by_host.is_empty() => {
-            "It contains the changes of its pull requests and no others.".to_owned()
-        }
-        CompositionCheck::Compared => format!(
-            "It contains the changes of its pull requests and no others. These files were changed on \
-             both sides and merged by the git host:{}",
-            neutral(&composition.merged_by_host)
-        ),
-        CompositionCheck::NotChecked => {
-            let why = neutral(composition.why_not.as_slice());
-            format!("Whether it contains other changes was not checked:{why}")
-        }
-    }
+fn of_check(checked: &Composition, neutral: &impl Fn(&[String]) -> String) -> String {
+    let about: &[String] = match checked.check {
+        CompositionCheck::NotChecked => checked.why_not.as_slice(),
+        CompositionCheck::Compared => &checked.merged_by_host,
+        CompositionCheck::Recomputed => &[],
+    };
+    let list = if about.is_empty() { String::new() } else { neutral(about) };
+    format!("{}{list}", composition(checked))
 }
 
 impl AnnouncementText {

@@ -11,6 +11,7 @@
 )]
 
 mod blame;
+mod composition;
 mod estimate;
 mod reasons;
 mod settings;
@@ -21,6 +22,7 @@ mod waits;
 mod webhooks;
 
 pub use blame::{blame, exit_sentence};
+pub use composition::composition;
 pub use estimate::estimate_sentence;
 pub use reasons::reason;
 pub use settings::{settings_page, settings_warning};

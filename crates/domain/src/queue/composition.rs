@@ -1,5 +1,5 @@
-//! Composition: whether a candidate is its base with only the changes of its pull requests. A host that builds candidates itself can get this wrong, and a wrong candidate may well
-//! pass its tests.
+//! Composition: whether a candidate is its base with only the changes of its pull requests. A host
+//! that builds candidates itself can get this wrong, and a wrong candidate may well pass its tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 

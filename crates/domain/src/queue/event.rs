@@ -4,7 +4,7 @@ use crate::ids::{BranchName, PrNumber, RunId, Sha};
 use crate::time::Timestamp;
 use crate::words::words;
 
-use super::{Mismatch, QueueStateName, TestRun};
+use super::{Exit, Mismatch, QueueStateName, TestRun};
 
 words!(
     /// The kind of an event, with its public name.
@@ -61,6 +61,8 @@ pub enum Subject {
         author: String,
         /// The URL of its page on the host.
         url: String,
+        /// How it left the queue, if it did.
+        exit: Option<Box<Exit>>,
     },
     /// A batch: pull requests that are tested together.
     Batch {

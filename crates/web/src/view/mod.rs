@@ -7,6 +7,7 @@ pub(crate) mod exits;
 pub(crate) mod graph;
 pub(crate) mod health;
 pub(crate) mod home;
+mod landing;
 pub(crate) mod left;
 pub(crate) mod load;
 pub(crate) mod neighbours;

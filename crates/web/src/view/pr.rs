@@ -7,7 +7,7 @@ use signalbox_services::{EntryDetails, RunFailure};
 use signalbox_wording::{Named, Wait, after_exit, estimate_sentence, reason, wait};
 
 use super::queue::{due, outside};
-use super::{QueueAddress, actions, exits, neighbours, run};
+use super::{QueueAddress, actions, exits, landing, neighbours, run};
 use crate::model::{Block, Cell, Page, Section, Table, TimelineStep};
 use crate::text::{ago, lasting, plain, sentence, span};
 use crate::visitor::Visitor;
@@ -67,6 +67,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         page.sections.push(run::section(test, place, seen.now, heading));
         page.sections.extend(run::failures(seen.failures, place, seen.now));
     }
+    page.sections.extend(landing::section(place, entry));
     page.sections.extend(neighbours::section(place, seen.queue, entry.pr));
     page.sections.push(timeline(seen, steps));
     page.sections.push(attempts(seen, steps));

@@ -5,7 +5,7 @@ use signalbox_domain::queue::{Event, EventKind, Mismatch, Subject};
 
 use super::catalog::EventType;
 use super::shapes::{
-    Canceled, Failed, Merged, QueueState, Queued, Repository, Submitted, Time, Undone, Url,
+    Canceled, Failed, Landing, Merged, QueueState, Queued, Repository, Submitted, Time, Undone, Url,
 };
 use super::{PublicEvent, public_event};
 
@@ -41,6 +41,7 @@ struct EventFields {
     cancellation_reason: Option<Canceled>,
     merged_reason: Option<Merged>,
     landing_change: Option<Undone>,
+    landing: Option<Landing>,
     actor: String,
     state: QueueState,
     previous_state: QueueState,
@@ -72,7 +73,8 @@ impl EventFields {
             ..Self::default()
         };
         match &event.subject {
-            Subject::PullRequest { pr, author, url } => {
+            Subject::PullRequest { pr, author, url, exit } => {
+                fields.landing = exit.as_deref().and_then(Landing::of);
                 fields.pr_number = pr.0;
                 fields.author.clone_from(author);
                 fields.http_details_url = Url(url.clone());
@@ -297,7 +299,8 @@ queue_events! {
         optional { cancellation_reason: Canceled, }
 
     /// A pull request is on the target branch.
-    tested_pull_request!(Merged => PullRequestMerged) {} optional { merged_reason: Merged, }
+    tested_pull_request!(Merged => PullRequestMerged) {}
+        optional { merged_reason: Merged, landing: Landing, }
 
     /// A merged pull request is no longer on the target branch, because the branch was moved.
     pull_request!(RemovedFromTarget => PullRequestRemovedFromTarget) {}

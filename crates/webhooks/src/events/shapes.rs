@@ -8,8 +8,8 @@ use serde_json::Value;
 use signalbox_domain::flaky::{IncidentCause, IncidentState, MonitorStatus, TestStatus};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::queue::{
-    CancelReason, FailReason, LandingChange, MergeReason, QueueStateName, QueuedReason,
-    SubmitReason,
+    CancelReason, CompositionCheck, Exit, FailReason, LandingChange, MergeMethod, MergeReason,
+    QueueStateName, QueuedReason, SubmitReason,
 };
 use signalbox_domain::time::Timestamp;
 
@@ -95,6 +95,10 @@ shapes! {
     Canceled(String) = one_of(CancelReason::NAMES, CANCELED);
     /// How it was merged.
     Merged(String) = one_of(MergeReason::NAMES, &[]);
+    /// How pull requests became commits.
+    Method(&'static str) = one_of(MergeMethod::NAMES, &[]);
+    /// How the composition of a landing was checked.
+    Check(&'static str) = one_of(CompositionCheck::NAMES, &[]);
     /// How a landing was undone.
     Undone(String) = one_of(LandingChange::NAMES, &[]);
     /// The status of a test.
@@ -138,4 +142,58 @@ impl From<&RepoName> for Repository {
 #[schemars(deny_unknown_fields)]
 pub(super) struct Link {
     pub(super) html_url: Url,
+}
+
+/// A pull request of a landing.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct LandedChange {
+    pr_number: u32,
+    head: String,
+}
+
+/// What a landing consists of. With the commits, git computes the landed tree again.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct Landing {
+    sha: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tested_tree: Option<String>,
+    landed_tree: String,
+    base: String,
+    changes: Vec<LandedChange>,
+    merge_method: Method,
+    exact: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<Check>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_checked_because: Option<String>,
+    merged_by_host: Vec<String>,
+}
+
+impl Landing {
+    /// The landing of a pull request that the queue has merged.
+    pub(super) fn of(exit: &Exit) -> Option<Self> {
+        let Exit::Merged { sha: Some(sha), tested_tree, landed_tree: Some(tree), proof, .. } = exit
+        else {
+            return None;
+        };
+        let proof = proof.as_deref()?;
+        let changes = proof.changes.iter();
+        let composition = proof.composition.as_ref();
+        Some(Self {
+            sha: sha.to_string(),
+            tested_tree: tested_tree.as_ref().map(ToString::to_string),
+            landed_tree: tree.to_string(),
+            base: proof.base.to_string(),
+            changes: changes
+                .map(|(pr, head)| LandedChange { pr_number: pr.0, head: head.to_string() })
+                .collect(),
+            merge_method: Method(proof.method.as_str()),
+            exact: proof.exact,
+            check: composition.map(|it| Check(it.check.as_str())),
+            not_checked_because: composition.and_then(|it| it.why_not.clone()),
+            merged_by_host: composition.map(|it| it.merged_by_host.clone()).unwrap_or_default(),
+        })
+    }
 }

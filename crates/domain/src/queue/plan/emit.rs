@@ -49,6 +49,11 @@ impl TransitionBuilder {
             pr: entry.pr,
             author: entry.pull_request.author.clone(),
             url: entry.pull_request.url.clone(),
+            exit: if let EntryState::Ended(exit) = to {
+                Some(Box::new(exit.clone()))
+            } else {
+                None
+            },
         };
         self.event(kind, subject, Some(reason.to_owned()), run.map(EventRun::from));
         let batch = || match &entry.absolved {

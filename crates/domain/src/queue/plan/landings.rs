@@ -73,6 +73,7 @@ fn remove(builder: &mut TransitionBuilder, entry: &Entry, was: &Sha, head: &Sha)
         pr: entry.pr,
         author: entry.pull_request.author.clone(),
         url: entry.pull_request.url.clone(),
+        exit: None,
     };
     builder.event(EventKind::RemovedFromTarget, subject, Some(reason.to_owned()), None);
     let at = builder.at;

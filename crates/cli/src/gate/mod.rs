@@ -1,0 +1,249 @@
+//! `signalbox tests run` and `tests gate`: a failed command counts as passed if every failure is a
+//! quarantined test.
+
+mod place;
+mod reports;
+mod shown;
+mod verdict;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitCode, ExitStatus};
+use std::time::SystemTime;
+
+use clap::Args;
+use signalbox_client::{AskedTest, Client, ClientError, TestedRun, Upload};
+use signalbox_terminal::{Signals, note};
+
+use crate::CliError;
+use crate::server::repo;
+use place::Place;
+use reports::Naming;
+use shown::{Annotations, Shown, show};
+use verdict::{Answer, Ended, Read, Verdict, judge};
+
+/// What `tests run` and `tests gate` have in common.
+#[derive(Args)]
+struct Gate {
+    /// JUnit files by pattern: `*` and `?` match within a name, `**` matches any number of folders.
+    #[arg(long, value_name = "GLOB", required = true)]
+    junit: Vec<String>,
+    /// HOST/OWNER/NAME.
+    #[arg(long, env = "SIGNALBOX_REPO")]
+    repo: String,
+    /// The slug of the token's organization.
+    #[arg(long, env = "SIGNALBOX_ORG")]
+    org: String,
+    /// The branch that was tested; default: from the CI system, else from git.
+    #[arg(long)]
+    branch: Option<String>,
+    /// The commit that was tested; default: from the CI system, else from git.
+    #[arg(long)]
+    sha: Option<String>,
+    /// The pull request that was tested; default: from the CI system.
+    #[arg(long)]
+    pr: Option<u32>,
+    /// The name of the CI job with its matrix entry, the same in every run; default: from the CI system.
+    #[arg(long)]
+    job: Option<String>,
+    /// The merge commit that was tested, or the commit that the tested one was merged into; default:
+    /// from the CI system.
+    #[arg(long)]
+    base: Option<String>,
+    /// The URL of the CI job; default: from the CI system.
+    #[arg(long, value_name = "URL")]
+    job_url: Option<String>,
+    /// The variant of the tests, such as an operating system; part of their identity.
+    #[arg(long)]
+    variant: Option<String>,
+    /// The URL of the server.
+    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
+    server: String,
+    /// The API token, with the scope tests:upload. Without one, nothing is uploaded and no failure is
+    /// excused.
+    #[arg(long, env = "SIGNALBOX_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Exit with 1 if the reports cannot be uploaded, even if the command succeeded.
+    #[arg(long)]
+    require_server: bool,
+}
+
+/// A command and its reports.
+#[derive(Args)]
+pub struct Run {
+    #[command(flatten)]
+    gate: Gate,
+    /// The command that runs the tests.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// The reports of a command that has ended.
+#[derive(Args)]
+pub struct After {
+    #[command(flatten)]
+    gate: Gate,
+    /// The exit code of the command.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    exit_code: i32,
+}
+
+/// Runs a command, and then the gate.
+pub(crate) async fn run(asked: Run) -> Result<ExitCode, CliError> {
+    let since = now();
+    let Some(ended) = run_command(&asked.command).await? else {
+        // The CI system has cancelled the job: its results say nothing.
+        return Ok(ExitCode::from(130));
+    };
+    decide(&asked.gate, ended, Some(since)).await
+}
+
+/// The gate for a command that has ended.
+pub(crate) async fn after(asked: After) -> Result<ExitCode, CliError> {
+    decide(&asked.gate, Ended::Code(asked.exit_code), None).await
+}
+
+#[expect(clippy::disallowed_methods, reason = "the times of files are those of the system's clock")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// Runs the command; `None` if a signal arrived meanwhile: the command has stopped, too.
+async fn run_command(command: &[OsString]) -> Result<Option<Ended>, CliError> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(Some(Ended::Code(0)));
+    };
+    let failed = |error| CliError::Command { program: program.to_string_lossy().into(), error };
+    let mut signals = Signals::new().map_err(failed)?;
+    let mut child = match tokio::process::Command::new(program).args(arguments).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            // As a shell does it.
+            let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+            note(&format!("could not run {}: {error}", program.to_string_lossy()));
+            return Ok(Some(Ended::Code(code)));
+        }
+    };
+    tokio::select! {
+        status = child.wait() => Ok(Some(ended(status.map_err(failed)?))),
+        () = signals.next() => {
+            if let Some(id) = child.id().and_then(|id| i32::try_from(id).ok())
+                && let Some(id) = rustix::process::Pid::from_raw(id)
+            {
+                // A child that has ended meanwhile needs no signal.
+                let _sent = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+            }
+            child.wait().await.map_err(failed)?;
+            Ok(None)
+        }
+    }
+}
+
+fn ended(status: ExitStatus) -> Ended {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ended::Code(code),
+        (None, signal) => Ended::Signal(signal.unwrap_or_default()),
+    }
+}
+
+async fn decide(
+    gate: &Gate,
+    ended: Ended,
+    since: Option<SystemTime>,
+) -> Result<ExitCode, CliError> {
+    repo(&gate.repo)?;
+    let files = reports::matching(&gate.junit, since)?;
+    let variant = gate.variant.as_deref().unwrap_or_default();
+    let read = reports::read(&files, &Naming { org: &gate.org, repo: &gate.repo, variant });
+    let place = Place::of_environment();
+    let asked = ask(gate, &place, &files, &read).await;
+    let unreachable = match &asked {
+        Ok(_) => None,
+        Err(problem) => {
+            note(&format!("signalbox: {problem}"));
+            Some(problem.clone())
+        }
+    };
+    let answer = asked.unwrap_or_else(Answer::Unknown);
+    let mut verdict = judge(ended, &read, &answer);
+    if let (Verdict::Passed, true, Some(problem)) = (&verdict, gate.require_server, unreachable) {
+        verdict = Verdict::Failed(problem);
+    }
+    let shown: Vec<Shown<'_>> = read.failed.iter().map(|test| shown(gate, test, &answer)).collect();
+    let annotations = Annotations::of(place.ci.provider, |name| place.variable(name));
+    show(&annotations, &verdict, read.tests, &shown);
+    Ok(match verdict {
+        Verdict::Passed | Verdict::Excused => ExitCode::SUCCESS,
+        Verdict::Failed(_) => {
+            let code = u8::try_from(ended.code()).ok().filter(|code| *code > 0);
+            ExitCode::from(code.unwrap_or(1))
+        }
+    })
+}
+
+fn shown<'a>(gate: &Gate, test: &'a verdict::FailedTest, answer: &Answer) -> Shown<'a> {
+    let is_quarantined = matches!(answer, Answer::Quarantined(ids) if ids.contains(&test.id));
+    let is_known = !matches!(answer, Answer::Unknown(_)) && !test.id.contains(['/', '?', '#', ' ']);
+    let url = is_known.then(|| {
+        let server = gate.server.trim_end_matches('/').trim_end_matches("/v1");
+        let (_, name) = gate.repo.split_once('/').unwrap_or_default();
+        format!("{server}/{}/flaky-tests/test/{}?repo={name}", gate.org, test.id)
+    });
+    Shown { test, is_quarantined, url }
+}
+
+/// Uploads the reports, and asks which of the failed tests are quarantined. The error says why
+/// there is no answer.
+async fn ask(gate: &Gate, place: &Place, files: &[PathBuf], read: &Read) -> Result<Answer, String> {
+    let words = |error: ClientError| error.to_string();
+    let token = gate.token.as_deref().filter(|token| !token.is_empty());
+    let token = token.ok_or("no token: set SIGNALBOX_TOKEN or --token")?;
+    let client = Client::new(&gate.server, token).map_err(words)?;
+    if !files.is_empty() {
+        let content = |file: &PathBuf| match std::fs::read(file) {
+            Ok(bytes) => Ok((file.to_string_lossy().into_owned(), bytes)),
+            Err(error) => Err(format!("{}: {error}", file.display())),
+        };
+        let files = files.iter().map(content).collect::<Result<_, _>>()?;
+        client.upload(Upload { run: tested(gate, place)?, files }).await.map_err(words)?;
+    }
+    if read.failed.is_empty() {
+        return Ok(Answer::Quarantined(BTreeSet::new()));
+    }
+    let repo = repo(&gate.repo).map_err(|error| error.to_string())?;
+    let tests: Vec<AskedTest> = read
+        .failed
+        .iter()
+        .map(|test| AskedTest {
+            id: test.id.clone(),
+            name: test.name.clone(),
+            parent_name: test.suite.clone(),
+            class_name: test.class.clone(),
+            file: test.file.clone(),
+            variant: gate.variant.clone().unwrap_or_default(),
+        })
+        .collect();
+    let answer = client.quarantined_of(&repo, &gate.org, &tests).await.map_err(words)?;
+    Ok(if answer.is_disabled {
+        Answer::Off
+    } else {
+        Answer::Quarantined(answer.test_ids.into_iter().collect())
+    })
+}
+
+/// What was tested: as given, else as the CI system or git names it.
+fn tested(gate: &Gate, place: &Place) -> Result<TestedRun, String> {
+    let missing = |what: &str| format!("unknown {what}: give it with --{what}");
+    Ok(TestedRun {
+        repo: gate.repo.clone(),
+        branch: gate.branch.clone().or_else(|| place.branch()).ok_or_else(|| missing("branch"))?,
+        sha: gate.sha.clone().or_else(|| place.sha()).ok_or_else(|| missing("sha"))?,
+        pr: gate.pr.or_else(|| place.ci.pr.map(|pr| pr.0)),
+        job: gate.job.clone().or_else(|| place.job()),
+        base: gate.base.clone().or_else(|| place.base()),
+        job_url: gate.job_url.clone().or_else(|| place.ci.job_url.clone()),
+        variant: gate.variant.clone(),
+    })
+}

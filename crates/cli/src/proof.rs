@@ -1,0 +1,192 @@
+//! `signalbox proof`: what landed, and its verification in a clone.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use signalbox_client::{Client, Entry, QueueRef};
+use signalbox_domain::ids::{BranchName, PrNumber, Sha, TreeId};
+use signalbox_domain::queue::{LandingProof, MergeMethod};
+use signalbox_git::{LandingRecord, verify_landing};
+
+use crate::queue::QueueArgs;
+use crate::server::{repo, show};
+use crate::{CliError, say};
+
+#[derive(Subcommand)]
+pub enum Proof {
+    /// Show the record of a landing.
+    #[command(
+        after_help = "Example: signalbox proof show 12 --repo git.local/acme/calc --json > 12.json"
+    )]
+    Show {
+        /// The number of the pull request.
+        number: u32,
+        #[command(flatten)]
+        place: QueueArgs,
+    },
+    /// Compute the landed tree again in a clone, with git alone.
+    #[command(
+        after_help = "Example: signalbox proof verify 12 --repo git.local/acme/calc --clone ../calc\nExample: signalbox proof verify --record 12.json --clone ../calc"
+    )]
+    Verify {
+        #[command(flatten)]
+        of: Recorded,
+        /// A clone of the repository, with the heads of the pull requests.
+        #[arg(long, value_name = "FOLDER", default_value = ".")]
+        clone: PathBuf,
+    },
+}
+
+/// The record: from the server, or from a file.
+#[derive(Args)]
+pub struct Recorded {
+    /// The number of the pull request.
+    #[arg(required_unless_present = "record")]
+    number: Option<u32>,
+    /// The output of `proof show --json`; - reads it from the standard input. No server is called.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["number", "repo"])]
+    record: Option<PathBuf>,
+    /// HOST/OWNER/NAME.
+    #[arg(long, required_unless_present = "record")]
+    repo: Option<String>,
+    /// The target branch.
+    #[arg(long, default_value = "main")]
+    branch: String,
+    /// The URL of the server.
+    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
+    server: String,
+    /// The API token.
+    #[arg(
+        long,
+        env = "SIGNALBOX_TOKEN",
+        hide_env_values = true,
+        required_unless_present = "record"
+    )]
+    token: Option<String>,
+}
+
+pub async fn proof(action: Proof) -> Result<(), CliError> {
+    match action {
+        Proof::Show { number, place } => {
+            let entry = place.server.client()?.entry(&place.queue()?, number).await?;
+            let record = record_of(&entry.value)?;
+            show(&entry, place.json, |entry| described(entry, &record));
+            Ok(())
+        }
+        Proof::Verify { of, clone } => verify(&recorded(of).await?, &clone).await,
+    }
+}
+
+async fn recorded(of: Recorded) -> Result<Entry, CliError> {
+    if let Some(file) = of.record {
+        let unreadable = |error| CliError::File { file: file.clone(), error };
+        let text = if file.as_os_str() == "-" {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map_err(unreadable)?;
+            text
+        } else {
+            std::fs::read_to_string(&file).map_err(unreadable)?
+        };
+        return serde_json::from_str(&text)
+            .map_err(|error| CliError::Record { problem: error.to_string() });
+    }
+    // Clap requires all three without a file.
+    let (number, name) = (of.number.unwrap_or_default(), of.repo.unwrap_or_default());
+    let queue = QueueRef { repo: repo(&name)?, target_branch: of.branch };
+    let client = Client::new(&of.server, &of.token.unwrap_or_default())?;
+    Ok(client.entry(&queue, number).await?.value)
+}
+
+async fn verify(entry: &Entry, clone: &Path) -> Result<(), CliError> {
+    let record = record_of(entry)?;
+    let steps = verify_landing(clone, &record)
+        .await
+        .map_err(|error| CliError::Clone { clone: clone.to_owned(), problem: error.to_string() })?;
+    let mut faults = 0;
+    for step in steps {
+        match step.fault {
+            None => say(&format!("ok    {}", step.statement)),
+            Some(fault) => {
+                faults += 1;
+                say(&format!("FAIL  {}: {fault}", step.statement));
+            }
+        }
+    }
+    let number = entry.pr_number;
+    if faults > 0 {
+        return Err(CliError::NotVerified { number, faults });
+    }
+    let with = match record.proof.changes.len() {
+        1 => String::new(),
+        many => format!(", together with {}", pull_requests(many - 1)),
+    };
+    let tested = match (&record.tested_tree, record.proof.exact) {
+        (Some(_), true) => "The tested tree landed.",
+        (Some(_), false) => {
+            "What landed is the clean merge of the target and the tested candidate (PARALLEL mode)."
+        }
+        (None, _) => "No tree was tested: it landed on its own results (direct merge).",
+    };
+    say(&format!(
+        "Verified: {} is {} with only the changes of #{number}{with}. {tested}",
+        record.sha, record.proof.base
+    ));
+    Ok(())
+}
+
+fn pull_requests(count: usize) -> String {
+    if count == 1 { "1 other pull request".to_owned() } else { format!("{count} others") }
+}
+
+/// The record of a landing in a reply of the server.
+fn record_of(entry: &Entry) -> Result<LandingRecord, CliError> {
+    let number = entry.pr_number;
+    let exit = entry.exit.as_ref();
+    let (Some(exit), Some(proof)) = (exit, exit.and_then(|exit| exit.proof.as_ref())) else {
+        return Err(CliError::NoRecord { number, state: entry.state.to_lowercase() });
+    };
+    let malformed = |problem: String| CliError::Record { problem };
+    let missing = |field: &str| malformed(format!("missing field exit.{field}"));
+    let sha = |text: &str| Sha::new(text).map_err(|error| malformed(error.to_string()));
+    let tree = |text: &str| TreeId::new(text).map_err(|error| malformed(error.to_string()));
+    let changes = proof.changes.iter();
+    let changes = changes.map(|it| Ok((PrNumber(it.pr_number), sha(&it.head)?)));
+    let method = &proof.merge_method;
+    let branch = entry.pr_base_branch.as_deref();
+    let branch = branch.map(|it| BranchName::new(it).map_err(|error| malformed(error.to_string())));
+    Ok(LandingRecord {
+        sha: sha(exit.sha.as_deref().ok_or_else(|| missing("sha"))?)?,
+        tested_tree: exit.tested_tree.as_deref().map(tree).transpose()?,
+        landed_tree: tree(exit.landed_tree.as_deref().ok_or_else(|| missing("landedTree"))?)?,
+        branch: branch.transpose()?,
+        proof: LandingProof {
+            base: sha(&proof.base)?,
+            changes: changes.collect::<Result<_, CliError>>()?,
+            method: MergeMethod::parse(&method.to_uppercase())
+                .ok_or_else(|| malformed(format!("unknown merge method {method:?}")))?,
+            exact: proof.exact,
+            composition: None,
+        },
+    })
+}
+
+fn described(entry: &Entry, record: &LandingRecord) -> String {
+    let mut lines = vec![format!("#{} landed as {}", entry.pr_number, record.sha)];
+    lines.push(format!("  target before  {}", record.proof.base));
+    for (pr, head) in &record.proof.changes {
+        lines.push(format!("  with           #{pr} at {head}"));
+    }
+    lines.push(format!("  merge method   {}", record.proof.method.as_str().to_lowercase()));
+    if let Some(tested) = &record.tested_tree {
+        lines.push(format!("  tested tree    {tested}"));
+    }
+    lines.push(format!("  landed tree    {}", record.landed_tree));
+    if let Some(proof) = entry.exit.as_ref().and_then(|exit| exit.proof.as_ref()) {
+        let why = proof.not_checked_because.as_ref().map(|why| format!(": {why}"));
+        let check = proof.check.to_lowercase().replace('_', " ");
+        lines.push(format!("  composition    {check}{}", why.unwrap_or_default()));
+        lines.extend(proof.merged_by_host.iter().map(|it| format!("  merged by host {it}")));
+    }
+    lines.join("\n")
+}
