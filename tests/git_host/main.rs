@@ -131,3 +131,8 @@ async fn a_branch_that_is_not_there_is_named() {
     let missing = world.try_open("no-such-branch").await;
     assert!(matches!(missing, Err(HostError::NotFound { .. })), "{missing:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_squash_names_all_of_its_authors() {
+    signalbox_conformance::git_host::a_squash_names_all_of_its_authors(&World::new().await).await;
+}

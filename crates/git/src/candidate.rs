@@ -6,12 +6,16 @@ use signalbox_domain::queue::{
     BuildCandidate, Candidate, Change, CheckReport, ConflictWith, MergeMethod,
 };
 use signalbox_domain::time::Timestamp;
+use signalbox_hosts::{Authored, message, squash_message};
 
 use crate::git::{Git, parse_sha, parse_tree};
 use crate::statuses;
 
 /// The most conflicting paths that are reported, and the most bytes of each.
 const MAX_PATHS: (usize, usize) = (100, 1_024);
+
+/// The most commits of a pull request whose authors are read.
+const MAX_COMMITS: usize = 1_000;
 
 /// The error of git for commits without a common ancestor, after it has read both.
 const UNRELATED: &str = "refusing to merge unrelated histories";
@@ -226,21 +230,39 @@ async fn merged(
         return Ok(Ok(Made { commit: tip.to_owned(), tree: Some(tree) }));
     }
     let author = git.author(head).await?;
-    let parents = if both_parents { vec![tip, head] } else { vec![tip] };
-    let commit = git.commit_tree(&tree, &parents, &message(change), &author, at).await?;
+    let (parents, text) = if both_parents {
+        (vec![tip, head], message(change))
+    } else {
+        let commits = authored(git, tip, head).await?;
+        (vec![tip], squash_message(change, &author.email, &commits))
+    };
+    let commit = git.commit_tree(&tree, &parents, &format!("{text}\n"), &author, at).await?;
     Ok(Ok(Made { commit, tree: Some(tree) }))
 }
 
-fn message(change: &Change) -> String {
-    let title = format!("{} (#{})", change.title, change.pr);
-    let body = change
-        .body
-        .lines()
-        .filter(|line| !line.starts_with("merge-commit-title:"))
-        .collect::<Vec<_>>()
-        .join("\n");
-    let body = body.trim();
-    if body.is_empty() { format!("{title}\n") } else { format!("{title}\n\n{body}\n") }
+/// The commits that a head adds to a commit, oldest first; none where it adds only itself, whose
+/// author is known.
+async fn authored(git: &Git, base: &str, head: &str) -> Result<Vec<Authored>, HostError> {
+    if let [parent] = git.parents(head).await?.as_slice()
+        && git.is_fork_point(parent, base).await?
+    {
+        return Ok(Vec::new());
+    }
+    let range = format!("{base}..{head}");
+    let most = format!("--max-count={MAX_COMMITS}");
+    let format = "--format=%an%x00%ae%x00%B%x00%x00";
+    let done = git.ok(&["log", "--no-merges", &most, format, &range]).await?;
+    let text = done.text();
+    let mut commits: Vec<Authored> = text
+        .split("\0\0\n")
+        .filter_map(|commit| {
+            let mut parts = commit.trim_end_matches('\0').splitn(3, '\0');
+            let mut next = || parts.next().map(|part| part.trim().to_owned());
+            Some(Authored { name: next()?, email: next()?, message: next()? })
+        })
+        .collect();
+    commits.reverse();
+    Ok(commits)
 }
 
 /// Replays the commits of a pull request on a commit, oldest first. Merges in between are skipped,

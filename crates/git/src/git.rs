@@ -155,6 +155,22 @@ impl Git {
         self.call(&["merge-base", "--is-ancestor", ancestor, of]).await?.yes_or_no()
     }
 
+    /// Whether a commit is an ancestor of another, as [`is_ancestor`](Self::is_ancestor); what was
+    /// one once counts as one, though a target may have been moved back since.
+    pub(crate) async fn is_fork_point(&self, commit: &str, of: &str) -> Result<bool, HostError> {
+        let key = || (self.dir.clone(), commit.to_owned());
+        if let Some(processes) = &self.processes
+            && processes.forks.get(&key()).is_some()
+        {
+            return Ok(true);
+        }
+        let is_one = self.is_ancestor(commit, of).await?;
+        if let Some(processes) = self.processes.as_ref().filter(|_| is_one) {
+            processes.forks.insert(key(), ());
+        }
+        Ok(is_one)
+    }
+
     /// The parents of a commit.
     pub(crate) async fn parents(&self, commit: &str) -> Result<Vec<String>, HostError> {
         if let Some(content) = self.read(commit).await

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use quick_cache::sync::Cache;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
@@ -20,6 +21,8 @@ use crate::git::{Git, TIME_LIMIT};
 /// How long a process waits for its next request. It learns of a changed configuration only when it
 /// is started.
 const IDLE: Duration = Duration::from_secs(10);
+/// The most commits that are remembered.
+const MOST_FORKS: usize = 4_096;
 /// The most processes that wait.
 const MOST_IDLE: usize = 16;
 /// The most requests that one process answers, because git keeps what it has read.
@@ -39,11 +42,20 @@ enum Kind {
     Writer,
 }
 
-/// The processes that wait for requests.
-#[derive(Debug, Default)]
+/// The processes that wait for requests, and what need not be requested again.
+#[derive(Debug)]
 pub(crate) struct Processes {
     idle: Mutex<Vec<Process>>,
     is_swept: AtomicBool,
+    /// Commits that pull requests have forked from, by repository.
+    pub(crate) forks: Cache<(PathBuf, String), ()>,
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        let (idle, is_swept) = (Mutex::default(), AtomicBool::default());
+        Self { idle, is_swept, forks: Cache::new(MOST_FORKS) }
+    }
 }
 
 #[derive(Debug)]

@@ -15,7 +15,8 @@ const PERMISSIONS: [(&str, &str, &str); 6] = [
     ("metadata", "read", "repositories cannot be found"),
 ];
 /// The optional permissions.
-const USEFUL: [(&str, &str, &str); 2] = [
+const USEFUL: [(&str, &str, &str); 3] = [
+    ("workflows", "write", "pull requests that change workflow files cannot be merged"),
     ("administration", "read", "required statuses of classic branch protection cannot be read"),
     ("actions", "read", "reports of impacted targets from forks are refused"),
 ];

@@ -6,11 +6,12 @@ use serde_json::json;
 use signalbox_domain::ids::{RepoName, TreeId};
 use signalbox_domain::ports::{Head, HostError, LandAnswer};
 use signalbox_domain::queue::{Change, Land, MergeMethod, PullRequestState};
+use signalbox_hosts::message;
 
 use crate::client::{Refused, misses_of_pull_request, needs_bypass};
 use crate::host::{GitHubHost, sha};
 use crate::pull_requests::shown;
-use crate::scratch_branch::{Applied, Made, ScratchBranch, title_and_body};
+use crate::scratch_branch::{Applied, Made, ScratchBranch};
 use crate::wire;
 
 #[derive(Deserialize)]
@@ -128,7 +129,10 @@ impl GitHubHost {
         };
         let mut body = json!({ "sha": change.head.as_str(), "merge_method": method });
         if land.method != MergeMethod::Rebase {
-            let (title, text) = title_and_body(change);
+            // That of the candidate, which names all authors.
+            let candidate = self.commit_of(repo, land.candidate.sha.as_str()).await?;
+            let text = candidate.message.unwrap_or_else(|| message(change));
+            let (title, text) = text.split_once("\n\n").unwrap_or((&text, ""));
             body["commit_title"] = json!(title);
             body["commit_message"] = json!(text);
         }

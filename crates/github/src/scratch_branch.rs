@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use signalbox_domain::ids::{RepoName, RunId, TreeId};
 use signalbox_domain::ports::HostError;
 use signalbox_domain::queue::{Change, MergeMethod};
+use signalbox_hosts::{Authored, message, squash_message};
 
 use crate::branches::TEMPORARY;
 use crate::client::Refused;
@@ -159,8 +160,10 @@ impl<'a> ScratchBranch<'a> {
         if merged.tree == tip.tree {
             return Ok(Ok(tip.clone()));
         }
-        let author = self.host.author_of(self.repo, head).await?;
-        let made = self.commit(&message(change), &merged.tree, &tip.commit, author).await?;
+        let (author, commits) = self.host.authors_of(self.repo, &tip.commit, head).await?;
+        let email = author["email"].as_str().unwrap_or_default().to_owned();
+        let message = squash_message(change, &email, &commits);
+        let made = self.commit(&message, &merged.tree, &tip.commit, author).await?;
         Ok(Ok(made))
     }
 
@@ -257,9 +260,44 @@ fn met<'a>(files: &'a [wire::ChangedFile], others: &[wire::ChangedFile]) -> Vec<
 impl GitHubHost {
     /// The tree of a commit.
     pub(crate) async fn tree_of(&self, repo: &RepoName, commit: &str) -> Result<TreeId, HostError> {
-        let found: wire::GitCommit =
-            self.client.get(repo, &format!("/git/commits/{commit}")).await?;
-        tree(&found.tree.sha)
+        tree(&self.commit_of(repo, commit).await?.tree.sha)
+    }
+
+    /// A commit.
+    pub(crate) async fn commit_of(
+        &self,
+        repo: &RepoName,
+        commit: &str,
+    ) -> Result<wire::GitCommit, HostError> {
+        Ok(self.client.get(repo, &format!("/git/commits/{commit}")).await?)
+    }
+
+    /// Who wrote the head of a pull request, without the time, and the commits that it adds to a
+    /// commit, the oldest first and at most 100.
+    async fn authors_of(
+        &self,
+        repo: &RepoName,
+        base: &str,
+        head: &str,
+    ) -> Result<(Value, Vec<Authored>), HostError> {
+        // The check of the composition reads the same comparison.
+        let rest = format!("/compare/{base}...{head}?per_page=100");
+        let since: wire::Comparison = self.client.get(repo, &rest).await?;
+        let authored = |it: &wire::ListedCommit| {
+            let author = it.commit.author.as_ref()?;
+            Some(Authored {
+                name: author.name.clone().filter(|name| !name.trim().is_empty())?,
+                email: author.email.clone().filter(|email| !email.trim().is_empty())?,
+                message: it.commit.message.clone().unwrap_or_default(),
+            })
+        };
+        let last = since.commits.last().filter(|it| it.sha == head).and_then(authored);
+        let author = match last {
+            Some(author) => json!({ "name": author.name, "email": author.email }),
+            None => self.author_of(repo, head).await?,
+        };
+        let own = since.commits.iter().filter(|it| it.parents.len() < 2);
+        Ok((author, own.filter_map(authored).collect()))
     }
 
     /// Who wrote a commit, without the time.
@@ -286,18 +324,4 @@ impl GitHubHost {
             Err(refused) => Err(refused.error),
         }
     }
-}
-
-/// The message of a change's commit.
-pub(crate) fn message(change: &Change) -> String {
-    let (title, body) = title_and_body(change);
-    if body.is_empty() { title } else { format!("{title}\n\n{body}") }
-}
-
-/// The two parts of the message of a change's commit.
-pub(crate) fn title_and_body(change: &Change) -> (String, String) {
-    let title = format!("{} (#{})", change.title, change.pr);
-    let lines = change.body.lines().filter(|line| !line.starts_with("merge-commit-title:"));
-    let body = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
-    (title, body)
 }

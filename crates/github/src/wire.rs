@@ -109,6 +109,7 @@ pub(crate) struct Signature {
 pub(crate) struct GitCommit {
     pub(crate) sha: String,
     pub(crate) tree: Object,
+    pub(crate) message: Option<String>,
 }
 
 /// The git part of a commit in a list.

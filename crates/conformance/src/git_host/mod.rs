@@ -1,6 +1,7 @@
 //! The contract of a git host. Each property is an async function over a [`HostWorld`] with an
 //! empty repository; [`crate::git_host_conformance`] makes a test of each.
 
+mod authors;
 mod building;
 mod landing;
 mod merging;
@@ -14,6 +15,7 @@ use uuid::Uuid;
 
 use crate::git_place::GitPlace;
 
+pub use authors::a_squash_names_all_of_its_authors;
 pub use building::*;
 pub use landing::*;
 pub use merging::merges_equal_those_of_git;

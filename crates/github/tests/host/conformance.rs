@@ -59,3 +59,8 @@ impl HostWorld for World {
 }
 
 signalbox_conformance::git_host_conformance!(async { World::new() });
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_squash_names_all_of_its_authors() {
+    signalbox_conformance::git_host::a_squash_names_all_of_its_authors(&World::new()).await;
+}
