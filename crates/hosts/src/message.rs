@@ -129,7 +129,7 @@ mod tests {
         let odd = [
             by("", "one"),
             by("Eve\nSigned-off-by: Ada", "two"),
-            by("Dot", "Co-authored-by: nobody"),
+            by("Dot", "Co-authored-by: no one at all"),
         ];
         assert_eq!(of(&odd), "Fix it (#7)\n\nWhy.\n\nCo-authored-by: Dot <dot@example.org>");
         let many: Vec<Authored> = (0..200).map(|number| by(&format!("n{number}"), "")).collect();
