@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_with_the_title_is_no_part_of_the_body() {
+    fn the_line_with_the_title_is_not_part_of_the_body() {
         let body = "merge-commit-title: Other\n\nWhy.\n";
         assert_eq!(title_and_body(&change(body)), ("Fix it (#7)".into(), "Why.".into()));
     }
