@@ -240,6 +240,11 @@ impl Git {
         self.processes.as_ref()?.commit(self, commit).await
     }
 
+    /// The commits of these names, from a process that stays.
+    pub(crate) async fn named(&self, names: &[String]) -> Option<Vec<Option<String>>> {
+        self.processes.as_ref()?.named(self, names).await
+    }
+
     /// Calls git with a text to read.
     pub(crate) async fn call_with(&self, args: &[&str], input: &str) -> Result<Done, HostError> {
         let mut command = self.command();

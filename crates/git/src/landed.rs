@@ -117,6 +117,10 @@ async fn objects(git: &Git, names: &[String]) -> Result<BTreeMap<String, String>
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
+    if let Some(found) = git.named(names).await {
+        let pairs = names.iter().zip(found);
+        return Ok(pairs.filter_map(|(name, object)| Some((name.clone(), object?))).collect());
+    }
     let done = git.call_with(&["cat-file", "--batch-check=%(objectname)"], &lines(names)).await?;
     if done.code != Some(0) {
         let words = format!("git cat-file: {}", done.stderr.trim());

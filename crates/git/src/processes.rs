@@ -85,6 +85,21 @@ impl Processes {
         Some(content)
     }
 
+    /// The commits that these names stand for, or `None` for a name without an object.
+    pub(crate) async fn named(
+        self: &Arc<Self>,
+        git: &Git,
+        names: &[String],
+    ) -> Option<Vec<Option<String>>> {
+        let mut process = self.take(git, Kind::Reader)?;
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            found.push(tokio::time::timeout(TIME_LIMIT, process.named(name)).await.ok()??);
+        }
+        self.put_back(process);
+        Some(found)
+    }
+
     /// Writes a commit; its id.
     pub(crate) async fn write(self: &Arc<Self>, git: &Git, content: &[u8]) -> Option<String> {
         let mut process = self.take(git, Kind::Writer)?;
@@ -171,7 +186,26 @@ impl Process {
     /// The content of a commit; `None` for anything else.
     async fn read(&mut self, id: &str) -> Option<Vec<u8>> {
         let about = self.request(id).await?;
-        let size: usize = about.strip_prefix(id)?.strip_prefix(" commit ")?.parse().ok()?;
+        self.content(about.strip_prefix(id)?.strip_prefix(" commit ")?).await
+    }
+
+    /// The commit that a name stands for, if there is an object of that name.
+    async fn named(&mut self, name: &str) -> Option<Option<String>> {
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return None;
+        }
+        let about = self.request(name).await?;
+        if about.strip_prefix(name) == Some(" missing") {
+            return Some(None);
+        }
+        let (id, size) = about.split_once(" commit ")?;
+        self.content(size).await?;
+        Some(Some(id.to_owned()))
+    }
+
+    /// The content that follows.
+    async fn content(&mut self, size: &str) -> Option<Vec<u8>> {
+        let size: usize = size.parse().ok()?;
         if size > MAX_COMMIT {
             return None;
         }

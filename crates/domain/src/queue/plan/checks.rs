@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::ids::{EntryId, PrNumber, RunId, Sha};
 
 use super::super::{
-    Actor, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit, ExternalReport,
-    IgnoredBecause, PassReason, Proven, Queue, Refusal, RunStatus, TestFailure, TestRun, lanes,
+    Actor, CheckConclusion, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit,
+    ExternalReport, IgnoredBecause, PassReason, Proven, Queue, Refusal, RunStatus, TestFailure,
+    TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave};
@@ -85,17 +86,23 @@ fn note(run: &mut TestRun, report: &CheckReport, read: bool) -> bool {
     true
 }
 
+/// The required checks that did not succeed, with their summaries. One that was cancelled, say,
+/// does not read like one that failed.
 fn failed_checks(run: &TestRun) -> Vec<String> {
     let Some(required) = &run.required else { return Vec::new() };
-    run.checks
-        .iter()
-        .filter(|check| required.names.contains(&check.name))
-        .filter(|check| check.conclusion.is_some_and(|conclusion| !conclusion.is_success()))
-        .map(|check| match &check.summary {
-            Some(summary) => format!("{}: {summary}", check.name),
-            None => check.name.clone(),
+    let described = |check: &CheckReport| {
+        let conclusion = check.conclusion.filter(|conclusion| !conclusion.is_success())?;
+        Some(match (&check.summary, conclusion) {
+            (Some(summary), _) => format!("{}: {summary}", check.name),
+            (None, CheckConclusion::Failure) => check.name.clone(),
+            (None, other) => {
+                let word = other.as_str().to_lowercase().replace('_', " ");
+                format!("{}: {word}", check.name)
+            }
         })
-        .collect()
+    };
+    let of_run = run.checks.iter().filter(|check| required.names.contains(&check.name));
+    of_run.filter_map(described).collect()
 }
 
 /// Marks a run and its group as passed; the success may absolve failures ahead.
