@@ -169,7 +169,7 @@ async fn a_landing_is_verified_in_a_clone_and_tampering_is_found() {
             sha: candidate.sha.clone(),
             tested_tree: Some(candidate.tree.clone()),
             landed_tree: candidate.tree.clone(),
-            branch: Some(BranchName::new("main").expect("a branch")),
+            branch: BranchName::new("main").expect("a branch"),
             proof: LandingProof { base: main, changes, method, exact: true, composition: None },
         };
         let bare = world.bare_folder();
@@ -191,7 +191,6 @@ async fn a_landing_is_verified_in_a_clone_and_tampering_is_found() {
         let other = LandingRecord {
             sha: wrong.sha.clone(),
             landed_tree: wrong.tree.clone(),
-            branch: None,
             ..record.clone()
         };
         let found = faults(&bare, &other).await;
@@ -217,8 +216,21 @@ async fn a_landing_is_verified_in_a_clone_and_tampering_is_found() {
         let found = faults(&bare, &record).await;
         assert!(found.len() == 1 && found[0].contains("was moved"), "{found:?}");
         git(&bare, &["update-ref", "refs/heads/main", candidate.sha.as_str()]);
-        // A content that is not that of its id.
+        let other = BranchName::new("release").expect("a branch");
+        let found = faults(&bare, &LandingRecord { branch: other, ..record.clone() }).await;
+        assert!(found.len() == 1 && found[0].contains("no branch release"), "{found:?}");
+        // A tree, and then a file, whose content is not that of its id.
         let object = |id: &str| bare.join("objects").join(&id[..2]).join(&id[2..]);
+        let tree = git(&bare, &["rev-parse", &format!("{}:dir0", candidate.sha)]);
+        let other = git(&bare, &["rev-parse", &format!("{}:dir1", candidate.sha)]);
+        let kept = std::fs::read(object(&tree)).expect("a loose object");
+        std::fs::remove_file(object(&tree)).expect("removed");
+        std::fs::copy(object(&other), object(&tree)).expect("replaced");
+        let found = faults(&bare, &record).await;
+        assert!(found.iter().any(|it| it.contains("intact")), "{found:?}");
+        std::fs::remove_file(object(&tree)).expect("removed");
+        std::fs::write(object(&tree), kept).expect("restored");
+        assert_eq!(faults(&bare, &record).await, [""; 0], "{method:?}");
         let own = git(&bare, &["rev-parse", &format!("{}:own-0.txt", candidate.sha)]);
         let never = git(&bare, &["rev-parse", &format!("{}:never.txt", candidate.sha)]);
         std::fs::remove_file(object(&own)).expect("a loose object");

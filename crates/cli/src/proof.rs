@@ -70,11 +70,14 @@ pub async fn proof(action: Proof) -> Result<(), CliError> {
     match action {
         Proof::Show { number, place } => {
             let entry = place.server.client()?.entry(&place.queue()?, number).await?;
-            let record = record_of(&entry.value)?;
+            let record = record_of(&entry.value, place.branch())?;
             show(&entry, place.json, |entry| described(entry, &record));
             Ok(())
         }
-        Proof::Verify { of, clone } => verify(&recorded(of).await?, &clone).await,
+        Proof::Verify { of, clone } => {
+            let branch = of.branch.clone();
+            verify(&recorded(of).await?, &branch, &clone).await
+        }
     }
 }
 
@@ -98,8 +101,8 @@ async fn recorded(of: Recorded) -> Result<Entry, CliError> {
     Ok(client.entry(&queue, number).await?.value)
 }
 
-async fn verify(entry: &Entry, clone: &Path) -> Result<(), CliError> {
-    let record = record_of(entry)?;
+async fn verify(entry: &Entry, branch: &str, clone: &Path) -> Result<(), CliError> {
+    let record = record_of(entry, branch)?;
     let steps = verify_landing(clone, &record)
         .await
         .map_err(|error| CliError::Clone { clone: clone.to_owned(), problem: error.to_string() })?;
@@ -124,9 +127,9 @@ async fn verify(entry: &Entry, clone: &Path) -> Result<(), CliError> {
     let tested = match (&record.tested_tree, record.proof.exact) {
         (Some(_), true) => "The tested tree landed.",
         (Some(_), false) => {
-            "What landed is the clean merge of the target and the tested candidate (PARALLEL mode)."
+            "It was merged beside other lanes (PARALLEL mode): its tree as a whole was not tested."
         }
-        (None, _) => "No tree was tested: it landed on its own results (direct merge).",
+        (None, _) => "The record names no tested tree.",
     };
     say(&format!(
         "Verified: {} is {} with only the changes of #{number}{with}. {tested}",
@@ -139,8 +142,9 @@ fn pull_requests(count: usize) -> String {
     if count == 1 { "1 other pull request".to_owned() } else { format!("{count} others") }
 }
 
-/// The record of a landing in a reply of the server.
-fn record_of(entry: &Entry) -> Result<LandingRecord, CliError> {
+/// The record of a landing in a reply of the server. A reply without a target branch is about the
+/// given one.
+fn record_of(entry: &Entry, branch: &str) -> Result<LandingRecord, CliError> {
     let number = entry.pr_number;
     let exit = entry.exit.as_ref();
     let (Some(exit), Some(proof)) = (exit, exit.and_then(|exit| exit.proof.as_ref())) else {
@@ -153,13 +157,15 @@ fn record_of(entry: &Entry) -> Result<LandingRecord, CliError> {
     let changes = proof.changes.iter();
     let changes = changes.map(|it| Ok((PrNumber(it.pr_number), sha(&it.head)?)));
     let method = &proof.merge_method;
-    let branch = entry.pr_base_branch.as_deref();
-    let branch = branch.map(|it| BranchName::new(it).map_err(|error| malformed(error.to_string())));
+    let branch = BranchName::new(entry.pr_base_branch.as_deref().unwrap_or(branch));
+    if !proof.changes.iter().any(|it| u64::from(it.pr_number) == number) {
+        return Err(malformed(format!("its changes do not contain pull request {number}")));
+    }
     Ok(LandingRecord {
         sha: sha(exit.sha.as_deref().ok_or_else(|| missing("sha"))?)?,
         tested_tree: exit.tested_tree.as_deref().map(tree).transpose()?,
         landed_tree: tree(exit.landed_tree.as_deref().ok_or_else(|| missing("landedTree"))?)?,
-        branch: branch.transpose()?,
+        branch: branch.map_err(|error| malformed(error.to_string()))?,
         proof: LandingProof {
             base: sha(&proof.base)?,
             changes: changes.collect::<Result<_, CliError>>()?,

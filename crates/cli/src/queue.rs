@@ -171,6 +171,10 @@ pub async fn queue(action: Queue) -> Result<(), CliError> {
 }
 
 impl QueueArgs {
+    pub(crate) fn branch(&self) -> &str {
+        &self.branch
+    }
+
     pub(crate) fn queue(&self) -> Result<QueueRef, CliError> {
         Ok(QueueRef { repo: repo(&self.repo)?, target_branch: self.branch.clone() })
     }

@@ -1,11 +1,14 @@
 //! Verifies the record of a landing in a clone, with git alone: no server and no git host is called.
 
+use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use signalbox_domain::ids::{BranchName, Sha, TreeId};
 use signalbox_domain::ports::HostError;
 use signalbox_domain::queue::LandingProof;
 use signalbox_domain::time::Timestamp;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 
 use crate::git::Git;
 use crate::proof::Composed;
@@ -19,8 +22,8 @@ pub struct LandingRecord {
     pub tested_tree: Option<TreeId>,
     /// The tree that landed.
     pub landed_tree: TreeId,
-    /// The target branch, if known.
-    pub branch: Option<BranchName>,
+    /// The target branch.
+    pub branch: BranchName,
     /// What the landing consists of.
     pub proof: LandingProof,
 }
@@ -64,9 +67,11 @@ pub async fn verify_landing(
         "the objects of these commits are intact".to_owned(),
         corruption(&git, &commits).await?,
     );
-    if let Some(branch) = &record.branch {
-        on_branch(&Git::at(repository(clone).await?), branch, &record.sha, &mut steps).await?;
+    if steps.has_fault() {
+        return Ok(steps.0);
     }
+    let own = Git::at(repository(clone).await?);
+    on_branch((&own, &git), &record.branch, &record.sha, &mut steps).await?;
     let base = &proof.base;
     let descends = git.is_ancestor(base.as_str(), record.sha.as_str()).await?;
     steps.check(
@@ -77,7 +82,8 @@ pub async fn verify_landing(
     steps.same("the landed tree is the recorded one", &record.landed_tree, &found);
     match &record.tested_tree {
         Some(tested) if proof.exact => steps.same("the tested tree is that tree", tested, &found),
-        // It is the clean merge of the target and the tested candidate, as the next steps show.
+        // It is the clean merge of the target and the tested candidate, which the record does not
+        // name; the next steps show that it has only the recorded changes.
         Some(_) | None => {}
     }
     let mut composed =
@@ -131,6 +137,8 @@ async fn beside(clone: &Path, scratch: &Path) -> Result<Git, HostError> {
     let format = own.ok(&["rev-parse", "--show-object-format"]).await?.text();
     let git = Git::at(scratch.join("proof.git"));
     git.ok(&["init", "--quiet", &format!("--object-format={format}")]).await?;
+    // What a commit-graph of the clone says is not checked by its commits.
+    git.ok(&["config", "core.commitGraph", "false"]).await?;
     let alternates = git.dir().join("objects/info/alternates");
     let mut path = objects.stdout;
     path.push(b'\n');
@@ -157,37 +165,111 @@ async fn repository(clone: &Path) -> Result<std::path::PathBuf, HostError> {
     Ok(clone.join(folder))
 }
 
-/// Reads every object of these commits and compares its content with its id.
+/// Reads every object of these commits and compares its content with its id; the first error.
 async fn corruption(git: &Git, commits: &[&str]) -> Result<Option<String>, HostError> {
-    let args = ["rev-list", "--objects", "--verify-objects", "--no-walk", "--quiet"];
-    let done = git.call(&[&args[..], commits].concat()).await?;
-    // An object with another content than its id is an error message and no exit code.
-    let is_damaged = done.code != Some(0) || done.complaints().next().is_some();
-    Ok(is_damaged.then(|| done.words()))
+    let listed = git.call(&[&["rev-list", "--objects", "--no-walk"][..], commits].concat()).await?;
+    if listed.code != Some(0) {
+        return Ok(Some(listed.words()));
+    }
+    let text = listed.text();
+    let ids: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    read_all(git, &ids)
+        .await
+        .map_err(|error| HostError::Unavailable { words: format!("git cat-file: {error}") })
 }
 
-/// Checks that the branches of that name in a clone contain a commit.
+async fn read_all(git: &Git, ids: &[&str]) -> std::io::Result<Option<String>> {
+    let mut command = git.command();
+    command.args(["cat-file", "--batch", "--buffer"]).stdin(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Ok(Some("git cat-file could not be read".to_owned()));
+    };
+    let mut requests = ids.join("\n");
+    requests.push('\n');
+    // It answers while it is still being sent requests.
+    let sent = tokio::spawn(async move { input.write_all(requests.as_bytes()).await });
+    let mut output = BufReader::new(output);
+    for id in ids {
+        let mut about = String::new();
+        output.read_line(&mut about).await?;
+        let mut words = about.trim_end().split(' ');
+        let (kind, size) = match (words.next(), words.next(), words.next()) {
+            (Some(found), Some(kind), Some(size)) if found == *id => (kind, size),
+            _ => return Ok(Some(format!("object {id} could not be read"))),
+        };
+        let Ok(size) = size.parse::<u64>() else {
+            return Ok(Some(format!("object {id} could not be read")));
+        };
+        let head = format!("{kind} {size}\0");
+        let found = if id.len() == 40 {
+            digest::<sha1::Sha1>(&head, &mut output, size).await?
+        } else {
+            digest::<sha2::Sha256>(&head, &mut output, size).await?
+        };
+        if found != *id {
+            return Ok(Some(format!("object {id} has the content of another")));
+        }
+        output.read_u8().await?;
+    }
+    sent.await.ok();
+    Ok(None)
+}
+
+/// The id of an object that is read from a stream.
+async fn digest<D: sha2::Digest>(
+    head: &str,
+    input: &mut (impl AsyncRead + Unpin),
+    size: u64,
+) -> std::io::Result<String> {
+    let mut digest = D::new();
+    digest.update(head.as_bytes());
+    let mut content = input.take(size);
+    let mut part = vec![0; 1 << 16];
+    loop {
+        let read = content.read(&mut part).await?;
+        if read == 0 {
+            break;
+        }
+        digest.update(part.get(..read).unwrap_or_default());
+    }
+    let mut text = String::new();
+    for byte in digest.finalize() {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+/// Checks that a branch of that name in a clone contains a commit. The branches are the clone's; what
+/// they contain is read without its grafts.
 async fn on_branch(
-    git: &Git,
+    (own, git): (&Git, &Git),
     branch: &BranchName,
     sha: &Sha,
     steps: &mut Steps,
 ) -> Result<(), HostError> {
-    let refs =
-        git.ok(&["for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes"]).await?;
-    let refs = refs.text();
-    let is_it = |name: &&str| {
-        let local = name.strip_prefix("refs/heads/");
-        let remote = name.strip_prefix("refs/remotes/").and_then(|it| it.split_once('/'));
-        local.or(remote.map(|(_, rest)| rest)) == Some(branch.as_str())
-    };
-    for name in refs.lines().filter(is_it) {
-        let contains = git.is_ancestor(sha.as_str(), name).await?;
-        steps.check(
-            format!("{name} contains {sha}"),
-            (!contains)
-                .then(|| "it does not: the branch was moved, or is not up to date".to_owned()),
-        );
+    let remotes = own.ok(&["remote"]).await?.text();
+    let of_remotes = remotes.lines().map(|remote| format!("refs/remotes/{remote}/{branch}"));
+    let mut names = vec![format!("refs/heads/{branch}")];
+    names.extend(of_remotes);
+    let mut found = Vec::new();
+    for name in names {
+        if let Some(tip) = own.tip(&name).await? {
+            if git.is_ancestor(sha.as_str(), &tip).await? {
+                steps.check(format!("{name} contains {sha}"), None);
+                return Ok(());
+            }
+            found.push(name);
+        }
     }
+    let (statement, fault) = if found.is_empty() {
+        let statement = format!("a branch {branch} contains {sha}");
+        (statement, format!("the clone has no branch {branch}: fetch it"))
+    } else {
+        let statement = format!("{} contains {sha}", found.join(", "));
+        (statement, "it does not: the branch was moved, or is not up to date".to_owned())
+    };
+    steps.check(statement, Some(fault));
     Ok(())
 }

@@ -11,16 +11,17 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
-use std::time::SystemTime;
+use std::time::Duration;
 
 use clap::Args;
+use rustix::process::{Pid, Signal, kill_process_group};
 use signalbox_client::{AskedTest, Client, ClientError, TestedRun, Upload};
 use signalbox_terminal::{Signals, note};
 
 use crate::CliError;
 use crate::server::repo;
 use place::Place;
-use reports::Naming;
+use reports::{Before, Naming};
 use shown::{Annotations, Shown, show};
 use verdict::{Answer, Ended, Read, Verdict, judge};
 
@@ -92,51 +93,60 @@ pub struct After {
 
 /// Runs a command, and then the gate.
 pub(crate) async fn run(asked: Run) -> Result<ExitCode, CliError> {
-    let since = now();
-    let Some(ended) = run_command(&asked.command).await? else {
+    let before = reports::before(&asked.gate.junit)?;
+    match run_command(&asked.command).await? {
+        Stopped::Itself(ended) => decide(&asked.gate, ended, &before).await,
         // The CI system has cancelled the job: its results say nothing.
-        return Ok(ExitCode::from(130));
-    };
-    decide(&asked.gate, ended, Some(since)).await
+        Stopped::BySignal => Ok(ExitCode::from(143)),
+    }
 }
 
 /// The gate for a command that has ended.
 pub(crate) async fn after(asked: After) -> Result<ExitCode, CliError> {
-    decide(&asked.gate, Ended::Code(asked.exit_code), None).await
+    decide(&asked.gate, Ended::Code(asked.exit_code), &Before::new()).await
 }
 
-#[expect(clippy::disallowed_methods, reason = "the times of files are those of the system's clock")]
-fn now() -> SystemTime {
-    SystemTime::now()
+/// How a command ended.
+enum Stopped {
+    Itself(Ended),
+    /// This program received a signal, and has stopped it.
+    BySignal,
 }
 
-/// Runs the command; `None` if a signal arrived meanwhile: the command has stopped, too.
-async fn run_command(command: &[OsString]) -> Result<Option<Ended>, CliError> {
+/// How long a command may take to stop.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs the command in a process group of its own, without the token: the code under test must not
+/// upload results in the name of the job.
+async fn run_command(command: &[OsString]) -> Result<Stopped, CliError> {
     let Some((program, arguments)) = command.split_first() else {
-        return Ok(Some(Ended::Code(0)));
+        return Ok(Stopped::Itself(Ended::Code(0)));
     };
     let failed = |error| CliError::Command { program: program.to_string_lossy().into(), error };
     let mut signals = Signals::new().map_err(failed)?;
-    let mut child = match tokio::process::Command::new(program).args(arguments).spawn() {
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments).env_remove("SIGNALBOX_TOKEN").process_group(0);
+    let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
             // As a shell does it.
             let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
             note(&format!("could not run {}: {error}", program.to_string_lossy()));
-            return Ok(Some(Ended::Code(code)));
+            return Ok(Stopped::Itself(Ended::Code(code)));
         }
     };
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     tokio::select! {
-        status = child.wait() => Ok(Some(ended(status.map_err(failed)?))),
+        status = child.wait() => Ok(Stopped::Itself(ended(status.map_err(failed)?))),
         () = signals.next() => {
-            if let Some(id) = child.id().and_then(|id| i32::try_from(id).ok())
-                && let Some(id) = rustix::process::Pid::from_raw(id)
-            {
-                // A child that has ended meanwhile needs no signal.
-                let _sent = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+            // A group that has ended meanwhile needs no signal.
+            let send = |signal| group.map(|group| kill_process_group(group, signal));
+            let _told = send(Signal::TERM);
+            if tokio::time::timeout(PATIENCE, child.wait()).await.is_err() {
+                let _killed = send(Signal::KILL);
+                child.wait().await.map_err(failed)?;
             }
-            child.wait().await.map_err(failed)?;
-            Ok(None)
+            Ok(Stopped::BySignal)
         }
     }
 }
@@ -148,13 +158,10 @@ fn ended(status: ExitStatus) -> Ended {
     }
 }
 
-async fn decide(
-    gate: &Gate,
-    ended: Ended,
-    since: Option<SystemTime>,
-) -> Result<ExitCode, CliError> {
+async fn decide(gate: &Gate, ended: Ended, before: &Before) -> Result<ExitCode, CliError> {
     repo(&gate.repo)?;
-    let files = reports::matching(&gate.junit, since)?;
+    let mut files = reports::matching(&gate.junit)?;
+    files.retain(|file| reports::is_new(file, before));
     let variant = gate.variant.as_deref().unwrap_or_default();
     let read = reports::read(&files, &Naming { org: &gate.org, repo: &gate.repo, variant });
     let place = Place::of_environment();
@@ -185,7 +192,10 @@ async fn decide(
 
 fn shown<'a>(gate: &Gate, test: &'a verdict::FailedTest, answer: &Answer) -> Shown<'a> {
     let is_quarantined = matches!(answer, Answer::Quarantined(ids) if ids.contains(&test.id));
-    let is_known = !matches!(answer, Answer::Unknown(_)) && !test.id.contains(['/', '?', '#', ' ']);
+    // Another id than our own is whatever the report says.
+    let is_id =
+        |id: &str| id.len() == 36 && id.bytes().all(|it| it.is_ascii_hexdigit() || it == b'-');
+    let is_known = !matches!(answer, Answer::Unknown(_)) && is_id(&test.id);
     let url = is_known.then(|| {
         let server = gate.server.trim_end_matches('/').trim_end_matches("/v1");
         let (_, name) = gate.repo.split_once('/').unwrap_or_default();

@@ -1,11 +1,11 @@
 //! Reads the JUnit reports of a command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
 use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use glob::MatchOptions;
 use signalbox_reports::identity::TestKey;
@@ -14,8 +14,8 @@ use signalbox_reports::junit::{self, CaseRun, Limits};
 use super::verdict::{FailedTest, Read};
 use crate::CliError;
 
-/// By how much the time of a file may lie before that of its writing.
-const COARSE: Duration = Duration::from_secs(1);
+/// Files as they were before a command: their inodes, times and sizes.
+pub(super) type Before = BTreeMap<PathBuf, (u64, i64, i64, u64)>;
 
 /// What identifies the tests of an upload.
 pub(super) struct Naming<'a> {
@@ -24,24 +24,16 @@ pub(super) struct Naming<'a> {
     pub(super) variant: &'a str,
 }
 
-/// The files that match the patterns and were written since then. Files of an earlier command must
-/// not explain this one.
-pub(super) fn matching(
-    patterns: &[String],
-    since: Option<SystemTime>,
-) -> Result<Vec<PathBuf>, CliError> {
+/// The files that match the patterns.
+pub(super) fn matching(patterns: &[String]) -> Result<Vec<PathBuf>, CliError> {
     let options = MatchOptions { require_literal_separator: true, ..MatchOptions::default() };
-    let is_new = |file: &Path| {
-        let written = std::fs::metadata(file).and_then(|it| it.modified());
-        since.is_none_or(|since| written.is_ok_and(|written| written + COARSE >= since))
-    };
     let mut files = Vec::new();
     for pattern in patterns {
         let wrong = |problem: String| CliError::Pattern { pattern: pattern.clone(), problem };
         let found = glob::glob_with(pattern, options).map_err(|error| wrong(error.to_string()))?;
         for file in found {
             let file = file.map_err(|error| wrong(error.to_string()))?;
-            if file.is_file() && is_new(&file) && !files.contains(&file) {
+            if file.is_file() && !files.contains(&file) {
                 files.push(file);
             }
         }
@@ -49,13 +41,30 @@ pub(super) fn matching(
     Ok(files)
 }
 
+/// The files that exist already: those of an earlier command must not explain the next one.
+pub(super) fn before(patterns: &[String]) -> Result<Before, CliError> {
+    let files = matching(patterns)?;
+    Ok(files.into_iter().filter_map(|file| Some((file.clone(), seen(&file)?))).collect())
+}
+
+/// Whether a file is new, or another one than before.
+pub(super) fn is_new(file: &Path, before: &Before) -> bool {
+    before.get(file).is_none_or(|known| seen(file).as_ref() != Some(known))
+}
+
+fn seen(file: &Path) -> Option<(u64, i64, i64, u64)> {
+    let found = std::fs::metadata(file).ok()?;
+    Some((found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
+}
+
 /// Reads them. A test that is reported several times in a file has failed if one of its elements
-/// did.
+/// did, also one that is reported as skipped and failed. Failed tests that share an id cannot be
+/// excused, because the answer of the server has ids.
 pub(super) fn read(files: &[PathBuf], naming: &Naming<'_>) -> Read {
     let mut all = Read { files: files.len(), ..Read::default() };
     for path in files {
         let shown = path.display();
-        let mut failed: BTreeMap<(String, String), FailedTest> = BTreeMap::new();
+        let mut failed: BTreeSet<FailedTest> = BTreeSet::new();
         let opened = match File::open(path) {
             Ok(file) => file,
             Err(error) => {
@@ -64,13 +73,12 @@ pub(super) fn read(files: &[PathBuf], naming: &Naming<'_>) -> Read {
             }
         };
         let done = junit::read(BufReader::new(opened), &Limits::default(), |run| {
-            if run.concludes && run.status.is_failure() {
-                let test = test_of(run, naming);
-                failed.insert((test.id.clone(), test.name.clone()), test);
+            if run.concludes && (run.status.is_failure() || run.contradicted) {
+                failed.insert(test_of(run, naming));
             }
             ControlFlow::Continue(())
         });
-        all.failed.extend(failed.into_values());
+        all.failed.extend(failed);
         match done {
             Ok(summary) => {
                 all.tests += summary.cases;
@@ -84,6 +92,16 @@ pub(super) fn read(files: &[PathBuf], naming: &Naming<'_>) -> Read {
             Err(error) => all.problems.push(format!("{shown}: {error}")),
         }
     }
+    let mut known: BTreeMap<&str, &FailedTest> = BTreeMap::new();
+    let mut shared = None;
+    for test in &all.failed {
+        let first = known.entry(&test.id).or_insert(test);
+        if !first.is_same(test) {
+            shared =
+                Some(format!("the failed tests {:?} and {:?} share an id", first.name, test.name));
+        }
+    }
+    all.problems.extend(shared);
     all
 }
 
@@ -165,15 +183,28 @@ mod tests {
     }
 
     #[test]
+    fn tests_that_share_an_id_are_a_problem_and_a_skip_hides_no_error() {
+        let shared = read_one(
+            "<testsuite name='s'><testcase name='a' id='1' classname='A'><failure/></testcase>\
+             <testcase name='b' id='1' classname='A'><failure/></testcase></testsuite>",
+        );
+        assert_eq!((shared.failed.len(), shared.problems.len()), (2, 1), "{shared:?}");
+        let both = read_one(
+            "<testsuite name='s'><testcase name='a'><skipped/><error message='x'/></testcase></testsuite>",
+        );
+        assert_eq!((both.failed.len(), both.problems.len()), (1, 0), "{both:?}");
+    }
+
+    #[test]
     fn files_of_an_earlier_command_are_not_read() {
         let folder = TempDir::new().expect("a folder");
         let path = folder.path().join("junit.xml");
-        std::fs::write(&path, "").expect("written");
+        std::fs::write(&path, "one").expect("written");
         let patterns = [folder.path().join("*.xml").display().to_string()];
-        let written = std::fs::metadata(&path).and_then(|it| it.modified()).expect("a time");
-        let count = |since| matching(&patterns, since).expect("a pattern").len();
-        assert_eq!((count(None), count(Some(written))), (1, 1));
-        assert_eq!(count(Some(written + COARSE * 2)), 0);
-        assert!(matching(&["a[".to_owned()], None).is_err());
+        let known = before(&patterns).expect("a pattern");
+        assert_eq!((matching(&patterns).expect("one").len(), is_new(&path, &known)), (1, false));
+        std::fs::write(&path, "another").expect("written");
+        assert!(is_new(&path, &known));
+        assert!(matching(&["a[".to_owned()]).is_err());
     }
 }

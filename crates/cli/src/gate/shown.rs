@@ -109,7 +109,8 @@ fn name(test: &FailedTest) -> String {
 
 /// One line of text, cut.
 fn short(text: &str) -> String {
-    let line = plain(text).replace(['\n', '\t'], " ");
+    // `##[…]` and `##vso[…]` are commands of CI systems, anywhere in a line.
+    let line = plain(text).replace(['\n', '\t'], " ").replace("##", "# #");
     match line.char_indices().nth(MOST_CHARACTERS) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,
@@ -234,6 +235,7 @@ mod tests {
         let hostile = test("x\n::set-output name=a::b\u{1b}[2J", "100%\n::error::");
         assert!(!name(&hostile).contains('\n') && !name(&hostile).contains('\u{1b}'));
         assert_eq!(name(&test("adds", "")), "suite › adds");
+        assert!(!name(&test("x ##[error]y ##vso[task]", "")).contains("##"));
         assert_eq!(command_property("a,b:c%\n"), "a%2Cb%3Ac%25%0A");
         let failed = [Shown { test: &hostile, is_quarantined: false, url: None }];
         let text = markdown("failed: <b>", &failed);

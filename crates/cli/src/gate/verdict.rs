@@ -22,7 +22,7 @@ impl Ended {
 }
 
 /// A test that failed in the reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FailedTest {
     /// The id that the server is sent.
     pub(super) id: String,
@@ -33,6 +33,15 @@ pub(super) struct FailedTest {
     pub(super) name: String,
     /// The first line of its failure.
     pub(super) message: String,
+}
+
+impl FailedTest {
+    /// Whether both are the same test, whatever its failures are.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let key =
+            |it: &Self| (it.suite.clone(), it.class.clone(), it.file.clone(), it.name.clone());
+        key(self) == key(other)
+    }
 }
 
 /// The reports of a command.
@@ -71,8 +80,8 @@ pub(super) enum Verdict {
 }
 
 /// The largest exit code of a command that has run its tests. Larger ones mean that it could not
-/// be started or was killed.
-const MAX_CODE: i32 = 125;
+/// be started, ran out of time (124 of `timeout`) or was killed.
+const MAX_CODE: i32 = 123;
 
 /// Decides. Nothing is excused unless the reports explain the failure completely.
 pub(super) fn judge(ended: Ended, read: &Read, answer: &Answer) -> Verdict {
@@ -82,7 +91,7 @@ pub(super) fn judge(ended: Ended, read: &Read, answer: &Answer) -> Verdict {
         Ended::Signal(signal) => {
             return failed(format!("the command was killed by signal {signal}"));
         }
-        Ended::Code(code) if code > MAX_CODE => {
+        Ended::Code(code) if !(1..=MAX_CODE).contains(&code) => {
             return failed(format!("exit code {code}: the command did not complete"));
         }
         Ended::Code(_) => {}
@@ -140,12 +149,13 @@ mod tests {
     fn only_a_failure_that_is_explained_completely_is_excused() {
         let (known, all) = (quarantined(&["a", "b"]), read(&["a", "b"]));
         assert_eq!(judge(Ended::Code(1), &all, &known), Verdict::Excused);
-        assert_eq!(judge(Ended::Code(125), &all, &known), Verdict::Excused);
+        assert_eq!(judge(Ended::Code(123), &all, &known), Verdict::Excused);
         assert_eq!(judge(Ended::Code(0), &read(&["new"]), &known), Verdict::Passed);
         for (ended, read, answer, why) in [
             (Ended::Code(1), read(&["a", "new"]), known.clone(), "1 failed test is not"),
             (Ended::Code(1), read(&["new", "other"]), known.clone(), "2 failed tests are not"),
-            (Ended::Code(126), all.clone(), known.clone(), "exit code 126"),
+            (Ended::Code(124), all.clone(), known.clone(), "exit code 124"),
+            (Ended::Code(-9), all.clone(), known.clone(), "exit code -9"),
             (Ended::Signal(9), all.clone(), known.clone(), "killed by signal 9"),
             (Ended::Code(1), read(&[]), known.clone(), "no test of the reports failed"),
             (Ended::Code(1), Read::default(), known.clone(), "wrote no report"),
