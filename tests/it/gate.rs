@@ -249,9 +249,9 @@ async fn the_component_for_gitlab_links_the_failed_tests() {
     let (_, component) = text.split_once("\n---\n").expect("two documents");
     let component: Value = serde_saphyr::from_str(component).expect("YAML");
     let own = &component[".signalbox-tests"];
-    let lines = own["script"].as_array().expect("a script").iter();
-    let lines: Vec<&str> = lines.map(|line| line.as_str().expect("a line")).collect();
-    let script = lines.join("\n");
+    let script = own["script"].as_array().expect("a script").iter();
+    let script: Vec<&str> = script.map(|line| line.as_str().expect("a line")).collect();
+    let script = script.join("\n");
     let sha = "f".repeat(40);
     let run = |failing: &str| {
         let variables = [
