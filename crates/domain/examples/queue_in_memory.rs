@@ -166,6 +166,7 @@ impl Host {
             | Effect::CancelChecks { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }
+            | Effect::FindCauses { .. }
             | Effect::CheckLandings { .. } => Vec::new(),
         })
     }

@@ -4,7 +4,7 @@
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
 
-use super::{Actor, Mismatch, PrState, QueueStateName, Reason, RunCancelReason};
+use super::{Actor, Mismatch, PrState, QueueStateName, Reason, Retry, RunCancelReason};
 use crate::words::words;
 
 words!(
@@ -92,6 +92,24 @@ pub enum Decision {
         run: RunId,
         /// The names of the statuses.
         names: Vec<String>,
+    },
+    /// Failed checks of a run run again on the same candidate.
+    Retried {
+        /// The run.
+        run: RunId,
+        /// The pull requests under test.
+        prs: Vec<PrNumber>,
+        /// The retry.
+        retry: Retry,
+    },
+    /// Failed checks count as passed, because only quarantined tests failed.
+    Excused {
+        /// The run.
+        run: RunId,
+        /// The check.
+        check: String,
+        /// The failed tests, each with who or what quarantined it.
+        tests: Vec<String>,
     },
     /// The queue changed its state.
     QueueMoved {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::ids::{BranchName, PrNumber, RunId, Sha};
 
-use super::{Candidate, Entry, MergeMethod};
+use super::{Candidate, Check, Entry, MergeMethod};
 use crate::words::words;
 
 /// One pull request's changes, to be applied to a base.
@@ -94,6 +94,11 @@ pub struct RunChecks {
     pub prs: Vec<PrNumber>,
     /// The required statuses without external checks; checks of other names need not run.
     pub required: Vec<String>,
+    /// The failed checks that must run again, as they were reported; empty for the first time.
+    /// Where the host's CI runs them, they are run again before their reports are read, and these
+    /// reports count no more.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub again: Vec<Check>,
 }
 
 /// Lands a tested candidate on the target.
@@ -136,10 +141,23 @@ pub enum Effect {
     BuildCandidate(BuildCandidate),
     /// Runs the checks of a candidate.
     RunChecks(RunChecks),
-    /// Stops the checks of a run.
+    /// Stops the checks of a run, here or in the host's CI.
     CancelChecks {
         /// The run.
         run: RunId,
+        /// Its candidate and its test branch, if the host's CI may still test them.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        on_host: Option<(Sha, BranchName)>,
+    },
+    /// Reads the test reports of failed checks, until they are complete or the run ends. Answered
+    /// by `causes_found`.
+    FindCauses {
+        /// The run.
+        run: RunId,
+        /// The tested commit.
+        sha: Sha,
+        /// The failed checks.
+        checks: Vec<Check>,
     },
     /// Deletes a test branch.
     DeleteBranch {
@@ -194,6 +212,7 @@ impl Effect {
             | Self::InspectPullRequest { .. }
             | Self::BuildCandidate(_)
             | Self::CancelChecks { .. }
+            | Self::FindCauses { .. }
             | Self::DeleteBranch { .. }
             | Self::Land(_)
             | Self::OpenTestPullRequest { .. }
@@ -206,7 +225,9 @@ impl Effect {
         match self {
             Self::BuildCandidate(build) => Some(build.run),
             Self::RunChecks(checks) => Some(checks.run),
-            Self::CancelChecks { run } | Self::OpenTestPullRequest { run, .. } => Some(*run),
+            Self::CancelChecks { run, .. }
+            | Self::FindCauses { run, .. }
+            | Self::OpenTestPullRequest { run, .. } => Some(*run),
             Self::Land(land) => Some(land.run),
             Self::InspectTarget { .. }
             | Self::InspectPullRequest { .. }
@@ -223,6 +244,7 @@ impl Effect {
             Self::BuildCandidate(_) => "build_candidate",
             Self::RunChecks(_) => "run_checks",
             Self::CancelChecks { .. } => "cancel_checks",
+            Self::FindCauses { .. } => "find_causes",
             Self::DeleteBranch { .. } => "delete_branch",
             Self::Land(_) => "land",
             Self::OpenTestPullRequest { .. } => "open_test_pull_request",
@@ -272,6 +294,7 @@ pub const ANSWERS: &[Answer] = &[
     },
     Answer { effect: "run_checks", facts: &["checks_reported"] },
     Answer { effect: "cancel_checks", facts: &[] },
+    Answer { effect: "find_causes", facts: &["causes_found"] },
     Answer { effect: "delete_branch", facts: &[] },
     Answer { effect: "land", facts: &["landed", "land_refused"] },
     Answer { effect: "check_landings", facts: &["landings_checked"] },

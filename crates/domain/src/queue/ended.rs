@@ -52,7 +52,8 @@ impl Default for RunsByStatus {
 /// When an active run needs attention.
 fn due(run: &TestRun) -> Option<Timestamp> {
     let running = Some(run).filter(|run| run.status.is_running())?;
-    running.deadline.into_iter().chain(running.silence_due()).min()
+    let reports = running.reports_until();
+    running.deadline.into_iter().chain(running.silence_due()).chain(reports).min()
 }
 
 impl RunsByStatus {

@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 
 use super::{
     Actor, EventBatch, Exit, LinePosition, Mergeability, Mode, PassReason, PrState, Priority,
-    PullRequest, QueuedReason, Readiness, ReportedTargets, SubmitReason, TestFailure,
+    PullRequest, QueuedReason, Readiness, ReportedTargets, Retries, SubmitReason, TestFailure,
 };
 
 /// An entry's state with its data.
@@ -128,6 +128,9 @@ pub struct Entry {
     /// batch.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub absolved: Option<Box<EventBatch>>,
+    /// How often its failed checks ran again since it was submitted.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Retries::is_none"))]
+    pub retries: Retries,
 }
 
 /// A part of a failed batch. Entries with the same part are tested together.

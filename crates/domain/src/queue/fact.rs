@@ -5,7 +5,7 @@ use crate::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
 
 use crate::time::Timestamp;
 
-use super::{Candidate, Check, Composition, Entry, HostTrouble, Mismatch, PullRequest};
+use super::{Candidate, Check, CheckCause, Composition, Entry, HostTrouble, Mismatch, PullRequest};
 
 /// A check as a host or a checks runner reports it.
 pub type CheckReport = Check;
@@ -157,6 +157,15 @@ pub enum Fact {
         #[cfg_attr(feature = "serde", serde(default))]
         read: bool,
     },
+    /// What the test reports of failed checks say about their causes.
+    CausesFound {
+        /// The run.
+        run: RunId,
+        /// The tested commit; causes on another commit than the run's are ignored.
+        sha: Sha,
+        /// The checks with their causes.
+        causes: Vec<CheckCause>,
+    },
     /// A candidate is on the target.
     Landed {
         /// The run.
@@ -227,6 +236,7 @@ impl Fact {
             Self::CandidateMismatch { .. } => "candidate_mismatch",
             Self::CandidateRefused { .. } => "candidate_refused",
             Self::ChecksReported { .. } => "checks_reported",
+            Self::CausesFound { .. } => "causes_found",
             Self::Landed { .. } => "landed",
             Self::LandRefused { .. } => "land_refused",
             Self::LandingsChecked { .. } => "landings_checked",

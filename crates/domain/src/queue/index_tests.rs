@@ -22,7 +22,7 @@ enum Op {
     Push(u32),
     Retouch(u32, BTreeSet<u32>),
     MergeByHand(u32),
-    Set(SettingsPatch),
+    Set(Box<SettingsPatch>),
     State(RequestedState),
     PushTarget,
     HostLost,
@@ -45,7 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => pr().prop_map(Op::Push),
         1 => (pr(), targets()).prop_map(|(pr, targets)| Op::Retouch(pr, targets)),
         1 => pr().prop_map(Op::MergeByHand),
-        2 => patch().prop_map(Op::Set),
+        2 => patch().prop_map(|patch| Op::Set(Box::new(patch))),
         1 => prop_oneof![
             3 => Just(RequestedState::Running),
             1 => Just(RequestedState::Paused),
@@ -131,7 +131,7 @@ fn apply(world: &mut World, op: &Op) {
             }
         }
         Op::MergeByHand(pr) => world.merge_by_hand(*pr),
-        Op::Set(patch) => update(world, patch.clone(), None),
+        Op::Set(patch) => update(world, patch.as_ref().clone(), None),
         Op::State(state) => update(world, SettingsPatch::default(), Some(*state)),
         Op::PushTarget => world.push_target(),
         Op::HostLost => world.take_in(&World::host_lost()),

@@ -30,6 +30,7 @@ mod pull_request;
 mod readiness;
 mod reason;
 mod refusal;
+mod retry;
 mod run;
 mod settings;
 mod started;
@@ -74,6 +75,7 @@ pub use reason::{
     MergeReason, PassReason, QueuedReason, Reason, RunCancelReason, SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
+pub use retry::{CheckCause, FailureCause, Retries, Retry, RetryClass};
 pub use run::{
     Candidate, Check, CheckConclusion, CheckStatus, Member, RequiredStatuses, RunStatus,
     SILENCE_MINUTES, StatusSource, TestRun,

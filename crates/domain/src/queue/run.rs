@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::{Span, Timestamp};
 
-use super::{Composition, MergeMethod, RunCancelReason, TestFailure};
+use super::{CheckCause, Composition, MergeMethod, Retry, RunCancelReason, TestFailure};
 use crate::words::words;
 
 /// A pull request as a member of a run.
@@ -213,6 +213,15 @@ pub struct TestRun {
     /// Required statuses without a report [`SILENCE_MINUTES`] after the push.
     #[cfg_attr(feature = "serde", serde(default))]
     pub silent: Vec<String>,
+    /// When the first of its required checks started, or ended without a known start.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub first_check_at: Option<Timestamp>,
+    /// What is known about the causes of failed checks.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub causes: Vec<CheckCause>,
+    /// The retries of its failed checks, in order.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub retries: Vec<Retry>,
 }
 
 /// Minutes after the push of a candidate after which a required status without any report counts as
@@ -244,6 +253,27 @@ impl TestRun {
         required
             .filter(|name| !self.checks.iter().any(|check| check.name == **name))
             .map(AsRef::as_ref)
+    }
+
+    /// The reported required checks that the run waits for: after a retry, the ones that run again.
+    fn awaited(&self) -> impl Iterator<Item = &Check> {
+        let names = self.required.as_ref().map(|it| it.names.as_slice()).unwrap_or_default();
+        let again = self.retrying().map(|retry| retry.failed.as_slice()).unwrap_or_default();
+        let is_awaited = |name: &String| {
+            names.contains(name) && (again.is_empty() || again.iter().any(|it| it.name == *name))
+        };
+        self.checks.iter().filter(move |check| is_awaited(&check.name))
+    }
+
+    /// Whether one of its required checks has started.
+    pub fn has_started(&self) -> bool {
+        self.awaited().any(|check| check.status != CheckStatus::Queued)
+    }
+
+    /// The required checks that wait for a runner, if there is one and none has started.
+    pub fn queued(&self) -> Option<Vec<String>> {
+        let names: Vec<String> = self.awaited().map(|check| check.name.clone()).collect();
+        (!names.is_empty() && !self.has_started()).then_some(names)
     }
 
     /// The number of completed required checks, and the number of required checks.

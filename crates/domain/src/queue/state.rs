@@ -228,6 +228,14 @@ pub struct Header {
     /// When a filling batch, for which a slot is free, starts.
     #[cfg_attr(feature = "serde", serde(default))]
     pub batch_due: Option<Timestamp>,
+    /// When failed checks ran again, for the budget of an hour; older times are dropped with the
+    /// next retry.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub retried: Vec<Timestamp>,
+    /// How long the last passing runs took from the start of their first check, in seconds, oldest
+    /// first; kept while the test timeout is automatic.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub passed_in: Vec<u32>,
     /// The last number given to a run, an effect, a place or a journal record.
     pub sequence: u64,
     /// When it was created.
@@ -297,6 +305,8 @@ impl Queue {
                 target: Target::default(),
                 landing: None,
                 off_target: Vec::new(),
+                retried: Vec::new(),
+                passed_in: Vec::new(),
                 host: HostHealth::default(),
                 batch_due: None,
                 sequence: 0,

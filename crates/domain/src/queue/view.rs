@@ -199,7 +199,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
         EntryState::Pending { held_by: None, .. } => {
             stopped(queue).unwrap_or_else(|| waits_for_its_turn(queue, entry, ahead))
         }
-        EntryState::Testing { .. } => unreachable(queue).unwrap_or_else(|| waits_for_checks(run)),
+        EntryState::Testing { .. } => unreachable(queue).unwrap_or_else(|| waits_for_checks(queue, entry, run)),
         EntryState::TestsPassed { .. } => stopped(queue).unwrap_or_else(|| {
             let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
             if !prs.is_empty() {
@@ -309,7 +309,7 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
     }
 }
 
-fn waits_for_checks(run: Option<&TestRun>) -> WaitReason {
+fn waits_for_checks(queue: &Queue, entry: &Entry, run: Option<&TestRun>) -> WaitReason {
     let Some(run) = run else { return WaitReason::RequiredChecksUnknown };
     if run.status == RunStatus::Building {
         return WaitReason::BuildingCandidate;
@@ -317,12 +317,25 @@ fn waits_for_checks(run: Option<&TestRun>) -> WaitReason {
     if run.required.is_none() {
         return WaitReason::RequiredChecksUnknown;
     }
-    let names: Vec<String> = run.unreported().map(ToOwned::to_owned).collect();
-    match run.built_at {
-        Some(since) if !run.silent.is_empty() && !names.is_empty() => {
-            WaitReason::ChecksSilent { names, since }
+    let names = || -> Vec<String> { run.unreported().map(ToOwned::to_owned).collect() };
+    if let Some(until) = run.reports_until() {
+        let names = run.awaited_reports().map(|(check, _)| check.name.clone()).collect();
+        return WaitReason::AwaitingReports { names, until };
+    }
+    if let Some(retry) = run.retrying() {
+        return WaitReason::Retrying {
+            class: retry.class.as_str().to_owned(),
+            attempt: entry.retries.of(retry.class),
+            of: retry.class.budget(&queue.header.settings),
+            evidence: retry.evidence.clone(),
+        };
+    }
+    match (run.built_at, run.queued()) {
+        (Some(since), _) if !run.silent.is_empty() && run.unreported().next().is_some() => {
+            WaitReason::ChecksSilent { names: names(), since }
         }
-        Some(_) | None => {
+        (Some(since), Some(names)) => WaitReason::ChecksQueued { names, since },
+        _ => {
             let (done, of) = run.progress();
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
             WaitReason::ChecksRunning { done: count(done), of: count(of) }

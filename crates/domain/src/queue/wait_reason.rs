@@ -114,6 +114,12 @@ wait_reasons! {
     BuildingCandidate = "building_candidate";
     /// Its checks are running.
     ChecksRunning = "checks_running" { done: u32, of: u32 };
+    /// CI has queued these required checks since the candidate was pushed; none has started.
+    ChecksQueued = "checks_queued" { names: Vec<String>, since: Timestamp };
+    /// Failed checks run again on the same candidate, with the evidence for the class of the failure.
+    Retrying = "retrying" { class: String, attempt: u32, of: u32, evidence: Vec<String> };
+    /// These checks failed, and their test reports are expected.
+    AwaitingReports = "awaiting_reports" { names: Vec<String>, until: Timestamp };
     /// These required statuses have not reported since the candidate was pushed.
     ChecksSilent = "checks_silent" { names: Vec<String>, since: Timestamp };
     /// Its run has ended, and pull requests ahead are still being tested.
@@ -168,6 +174,9 @@ impl WaitReason {
             Self::RequiredChecksUnknown
             | Self::BuildingCandidate
             | Self::ChecksRunning { .. }
+            | Self::ChecksQueued { .. }
+            | Self::Retrying { .. }
+            | Self::AwaitingReports { .. }
             | Self::ChecksSilent { .. } => run.is_some_and(|run| run.status.is_running()),
             Self::BehindPrs { prs, .. }
             | Self::PredecessorTesting { prs }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, ConflictWith, DirectMergeMode, Fact, MergeMethod, Mergeability, Mode,
-    OptimizationMode, RequestedState, Settings, SettingsPatch,
+    Command, ConflictWith, DirectMergeMode, Fact, FailureCause, MergeMethod, Mergeability, Mode,
+    OptimizationMode, RequestedState, RetryClass, Settings, SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -34,7 +34,7 @@ pub(crate) enum Op {
     MergeByHand(u32),
     PushTarget,
     State(RequestedState),
-    Set(SettingsPatch),
+    Set(Box<SettingsPatch>),
     /// Changes the targets of a pull request.
     Retouch(u32, BTreeSet<u32>),
     /// Runs a waiting effect, or lets the external CI report; the flag keeps it, to be run again.
@@ -80,7 +80,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             1 => Just(RequestedState::Paused),
             1 => Just(RequestedState::Draining)
         ].prop_map(Op::State),
-        3 => patch().prop_map(Op::Set),
+        3 => patch().prop_map(|patch| Op::Set(Box::new(patch))),
         14 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
             .prop_map(|(at, stays)| Op::Run(at.index(64), stays)),
         14 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
@@ -105,16 +105,39 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
             .prop_map(|set| set.into_iter().filter(|(a, b)| a != b).collect())
     };
     let targets = prop::collection::btree_map(pr(), targets(), 0..10);
-    (some(), pairs(), pairs(), some(), targets, prop::bool::weighted(0.3)).prop_map(
-        |(bad, clash, conflict, flaky, targets, external)| Rules {
+    let causes = prop::collection::btree_map(pr(), cause(), 0..6);
+    let awaited = prop::collection::btree_map(pr(), known_cause(), 0..6);
+    let external = prop::bool::weighted(0.3);
+    (some(), pairs(), pairs(), some(), targets, external, causes, awaited).prop_map(
+        |(bad, clash, conflict, flaky, targets, external, causes, awaited)| Rules {
             bad,
             clash,
             conflict,
             flaky,
             targets,
             external,
+            causes,
+            awaited,
         },
     )
+}
+
+fn cause() -> impl Strategy<Value = FailureCause> {
+    prop_oneof![
+        2 => known_cause(),
+        1 => Just(FailureCause::Awaited { until: None }),
+    ]
+}
+
+/// A cause that excuses nothing, because then a target could be red.
+fn known_cause() -> impl Strategy<Value = FailureCause> {
+    let class = prop::sample::select(RetryClass::ALL);
+    let retry =
+        class.prop_map(|class| FailureCause::Retry { class, evidence: vec!["a test".into()] });
+    prop_oneof![
+        3 => retry,
+        1 => Just(FailureCause::New { tests: vec!["a test".into()] }),
+    ]
 }
 
 fn mergeability() -> impl Strategy<Value = Mergeability> {
@@ -163,6 +186,14 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
             .prop_map(move |it| SettingsPatch { not_ready_timeout_hours: Some(it), ..none() }),
         prop_oneof![Just(MergeMethod::Squash), Just(MergeMethod::Rebase)]
             .prop_map(move |it| SettingsPatch { merge_method: Some(it), ..none() }),
+        (0..3_u32).prop_map(move |it| SettingsPatch { infrastructure_retries: Some(it), ..none() }),
+        (0..3_u32).prop_map(move |it| SettingsPatch { known_flaky_retries: Some(it), ..none() }),
+        (0..3_u32).prop_map(move |it| SettingsPatch { seen_elsewhere_retries: Some(it), ..none() }),
+        (0..4_u32).prop_map(move |it| SettingsPatch { retries_per_hour: Some(it), ..none() }),
+        (0..400_u32).prop_map(move |it| SettingsPatch { evidence_wait_seconds: Some(it), ..none() }),
+        (0..60_u32).prop_map(move |it| SettingsPatch { start_timeout_minutes: Some(it), ..none() }),
+        any::<bool>()
+            .prop_map(move |it| SettingsPatch { automatic_testing_timeout: Some(it), ..none() }),
         prop_oneof![Just(Vec::new()), Just(vec!["test".to_owned()])]
             .prop_map(move |it| SettingsPatch { required_statuses: Some(it), ..none() }),
     ]
@@ -234,7 +265,7 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
         Op::MergeByHand(pr) => world.merge_by_hand(*pr),
         Op::PushTarget => world.push_target(),
         Op::State(state) => update(world, SettingsPatch::default(), Some(*state)),
-        Op::Set(patch) => update(world, patch.clone(), None),
+        Op::Set(patch) => update(world, patch.as_ref().clone(), None),
         Op::Retouch(pr, targets) => {
             // The targets of a landing or landed pull request do not change.
             let done = world.queue.header.landing.is_some() || world.landed.contains(pr);

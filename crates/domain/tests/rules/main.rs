@@ -10,6 +10,7 @@ mod landings;
 mod lanes;
 mod modes;
 mod reasons;
+mod retries;
 mod settings;
 mod shown;
 mod state;

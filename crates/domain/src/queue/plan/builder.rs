@@ -209,7 +209,12 @@ impl TransitionBuilder {
     pub(super) fn end_run(&mut self, id: RunId, status: RunStatus) {
         let Some(run) = self.run(id).filter(|run| run.status.is_running()) else { return };
         if run.status == RunStatus::Testing && status != RunStatus::Passed {
-            self.effect(Effect::CancelChecks { run: id });
+            let is_open = run.checks.is_empty()
+                || run.checks.iter().any(|check| check.conclusion.is_none())
+                || run.unreported().next().is_some();
+            let sha = run.candidate.as_ref().map(|candidate| candidate.sha.clone());
+            let on_host = sha.filter(|_| is_open).map(|sha| (sha, run.branch.clone()));
+            self.effect(Effect::CancelChecks { run: id, on_host });
         }
         if let RunStatus::Cancelled { reason } = &status {
             self.decision(Decision::RunCancelled { run: id, reason: *reason });

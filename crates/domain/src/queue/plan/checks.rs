@@ -5,12 +5,13 @@ use std::sync::Arc;
 use crate::ids::{EntryId, PrNumber, RunId, Sha};
 
 use super::super::{
-    Actor, CheckConclusion, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit,
-    ExternalReport, IgnoredBecause, PassReason, Proven, Queue, Refusal, RunStatus, TestFailure,
-    TestRun, lanes,
+    Actor, CheckCause, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit,
+    ExternalReport, FailureCause, IgnoredBecause, PassReason, Proven, Queue, Refusal, RunStatus,
+    TestFailure, TestRun, lanes,
 };
+use super::super::retry::{Verdict, described};
 use super::builder::{Because, TransitionBuilder};
-use super::{bisect, leave};
+use super::{bisect, leave, retry, timeouts};
 
 /// Records reports, and ends the run at the first required failure or when every required status
 /// has succeeded.
@@ -52,16 +53,65 @@ pub(super) fn report_external(
     Ok(())
 }
 
-/// Stores a run with new reports, and ends it if they decide it.
-fn conclude(builder: &mut TransitionBuilder, run: TestRun) {
+/// Records what is known about the causes of failed checks, which may decide the run. A cause that
+/// is known does not change.
+pub(super) fn explained(
+    builder: &mut TransitionBuilder,
+    id: RunId,
+    sha: &Sha,
+    causes: &[CheckCause],
+) {
+    let Some(run) = builder.run(id).filter(|run| run.status == RunStatus::Testing) else {
+        return builder.ignored(IgnoredBecause::NoSuchRun);
+    };
+    if run.candidate.as_ref().is_none_or(|candidate| candidate.sha != *sha) {
+        return builder.ignored(IgnoredBecause::Superseded);
+    }
+    let mut run = Arc::unwrap_or_clone(run);
+    let mut news = false;
+    for cause in causes {
+        news |= retry::learn(&mut run, cause);
+    }
+    if !news {
+        return builder.ignored(IgnoredBecause::Known);
+    }
+    conclude(builder, run);
+}
+
+/// Stops waiting for test reports that are overdue; the failures then count as they are.
+pub(super) fn give_up_reports(builder: &mut TransitionBuilder, id: RunId) {
+    let Some(run) = builder.run(id) else { return };
+    if run.reports_until().is_none_or(|until| until > builder.at) {
+        return;
+    }
+    let mut run = Arc::unwrap_or_clone(run);
+    let at = builder.at;
+    run.causes.retain(
+        |it| !matches!(it.cause, FailureCause::Awaited { until: Some(until) } if until <= at),
+    );
+    conclude(builder, run);
+}
+
+/// Stores a run with new reports, and ends it or runs checks again if they decide that.
+fn conclude(builder: &mut TransitionBuilder, mut run: TestRun) {
     let id = run.id;
-    let failed = failed_checks(&run);
+    retry::excuse(builder, &mut run);
+    timeouts::reported(builder, &mut run);
+    let failed: Vec<String> = run.failures().map(described).collect();
     let (done, of) = run.progress();
+    if failed.is_empty() {
+        builder.put_run(run);
+        if of > 0 && done == of {
+            pass(builder, id, PassReason::OwnRun);
+        }
+        return;
+    }
+    let verdict = run.judge(&builder.queue, builder.at);
     builder.put_run(run);
-    if !failed.is_empty() {
-        fail(builder, id, TestFailure::RequiredStatus, &failed);
-    } else if of > 0 && done == of {
-        pass(builder, id, PassReason::OwnRun);
+    match verdict {
+        Verdict::Fail => fail(builder, id, TestFailure::RequiredStatus, &failed),
+        Verdict::Wait => retry::await_reports(builder, id),
+        Verdict::Retry(retry) => retry::run_again(builder, id, retry),
     }
 }
 
@@ -70,6 +120,9 @@ fn conclude(builder: &mut TransitionBuilder, run: TestRun) {
 /// because the check was rerun. A result of our own runner replaces a pending report even if it is
 /// older: a runner that has lost its lease may have reported the start afterwards.
 fn note(run: &mut TestRun, report: &CheckReport, read: bool) -> bool {
+    if run.is_void(report) {
+        return false;
+    }
     let Some(known) = run.checks.iter_mut().find(|check| check.name == report.name) else {
         run.checks.push(report.clone());
         return true;
@@ -86,28 +139,10 @@ fn note(run: &mut TestRun, report: &CheckReport, read: bool) -> bool {
     true
 }
 
-/// The required checks that did not succeed, with their summaries. One that was cancelled, say,
-/// does not read like one that failed.
-fn failed_checks(run: &TestRun) -> Vec<String> {
-    let Some(required) = &run.required else { return Vec::new() };
-    let described = |check: &CheckReport| {
-        let conclusion = check.conclusion.filter(|conclusion| !conclusion.is_success())?;
-        Some(match (&check.summary, conclusion) {
-            (Some(summary), _) => format!("{}: {summary}", check.name),
-            (None, CheckConclusion::Failure) => check.name.clone(),
-            (None, other) => {
-                let word = other.as_str().to_lowercase().replace('_', " ");
-                format!("{}: {word}", check.name)
-            }
-        })
-    };
-    let of_run = run.checks.iter().filter(|check| required.names.contains(&check.name));
-    of_run.filter_map(described).collect()
-}
-
 /// Marks a run and its group as passed; the success may absolve failures ahead.
 pub(super) fn pass(builder: &mut TransitionBuilder, id: RunId, reason: PassReason) {
     builder.end_run(id, RunStatus::Passed);
+    timeouts::passed(builder, id);
     let proven = builder.run(id).and_then(|run| {
         let tree = run.candidate.as_ref()?.tree.clone();
         let with = run.prs().collect();

@@ -8,7 +8,7 @@ use super::super::state::QueueState;
 use super::super::{
     Actor, CancelReason, Command, Decision, Effect, Entry, EntryState, EventKind, Exit,
     LinePosition, Mode, Priority, PullRequestState, QueuedReason, Refusal, ReportedTargets,
-    RequestedState, SettingsPatch, Submission,
+    RequestedState, Retries, SettingsPatch, Submission,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{advance, checks, facts, leave};
@@ -63,6 +63,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
         part: None,
         proven: None,
         absolved: None,
+        retries: Retries::default(),
     };
     forget_earlier(builder, pr);
     let because = Because::new(submission.reason, &submission.by);

@@ -1,11 +1,13 @@
 //! Facts: dispatch, and the facts about pull requests, outages and time.
 
 use super::super::{
-    Actor, CancelReason, Decision, EntryState, Exit, Fact, HostTrouble, IgnoredBecause,
-    MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, Reason, TestFailure,
+    Actor, CancelReason, Decision, EntryState, Exit, Fact, FailureCause, HostTrouble, IgnoredBecause,
+    MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, Reason,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{advance, checks, composition, empty, host_facts, land, landings, leave};
+use super::{
+    advance, checks, composition, empty, host_facts, land, landings, leave, timeouts,
+};
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
@@ -49,6 +51,7 @@ pub(super) fn take_in(builder: &mut TransitionBuilder, fact: &Fact) {
         Fact::ChecksReported { run, sha, checks, read } => {
             checks::reported(builder, *run, sha, checks, *read);
         }
+        Fact::CausesFound { run, sha, causes } => checks::explained(builder, *run, sha, causes),
         Fact::Landed { run, sha, tree, composition } => {
             land::landed(
                 builder,
@@ -193,6 +196,12 @@ fn host_reachable(builder: &mut TransitionBuilder) {
         builder.change_run(id, |run| {
             run.deadline = run.deadline.map(|at| at.plus(away));
             run.built_at = run.built_at.map(|at| at.plus(away));
+            run.first_check_at = run.first_check_at.map(|at| at.plus(away));
+            for cause in &mut run.causes {
+                if let FailureCause::Awaited { until: Some(until) } = &mut cause.cause {
+                    *until = until.plus(away);
+                }
+            }
         });
     }
 }
@@ -212,12 +221,8 @@ fn time_passed(builder: &mut TransitionBuilder) {
     let at = builder.at;
     note_silence(builder);
     for id in running(builder) {
-        let late = builder.run(id).is_some_and(|run| run.deadline.is_some_and(|due| due <= at));
-        if late {
-            let minutes = builder.queue.header.settings.testing_timeout_minutes;
-            let details = vec![format!("no result within {minutes} minutes")];
-            checks::fail(builder, id, TestFailure::Timeout, &details);
-        }
+        checks::give_up_reports(builder, id);
+        timeouts::enforce(builder, id);
     }
     while super::not_ready_deadline(&builder.queue).is_some_and(|due| due <= at) {
         let hours = Span::hours(builder.queue.header.settings.not_ready_timeout_hours);

@@ -10,7 +10,7 @@ use super::super::{
     QueuedReason, RequiredStatuses, RunChecks, RunStatus, StatusSource, Target, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{checks, facts, landings, leave};
+use super::{checks, facts, landings, leave, timeouts};
 
 /// Handles a read of the target. If a push from outside moved its head, every run starts again,
 /// unless the new tree is one that the first run tested or was built on.
@@ -114,6 +114,7 @@ pub(super) fn candidate_built(
         run.status = RunStatus::Testing;
         run.built_at = Some(at);
     });
+    timeouts::built(builder, id);
     builder.emit_candidate(id);
     if tree_is_proven(builder, &run, candidate, &names) {
         return checks::pass(builder, id, PassReason::SameTree);
@@ -147,6 +148,7 @@ pub(super) fn candidate_built(
         config_from,
         prs,
         required: own,
+        again: Vec::new(),
     }));
 }
 

@@ -17,7 +17,9 @@ mod host_facts;
 mod land;
 mod landings;
 mod leave;
+mod retry;
 mod start;
+mod timeouts;
 
 use crate::time::{Span, Timestamp};
 

@@ -178,6 +178,9 @@ fn opening(
         deadline: (minutes > 0).then(|| at.plus(Span::minutes(minutes))),
         built_at: None,
         silent: Vec::new(),
+        first_check_at: None,
+        causes: Vec::new(),
+        retries: Vec::new(),
     };
     Some(Opening { run, build, under })
 }

@@ -99,9 +99,19 @@ settings! {
     /// The most bisection runs at the same time; 0 shares `concurrency` with the main line.
     bisection_concurrency: u32 = 1,
         "bisectionConcurrency", "Bisection concurrency", Testing, whole(0, 1000, "");
-    /// Minutes until a test run times out and counts as failed; 0 means never.
+    /// Minutes until a test run times out and counts as failed, from the start of its first check;
+    /// 0 means never.
     testing_timeout_minutes: u32 = 300,
         "testingTimeoutMinutes", "Test timeout", Testing, whole(0, WEEK, "minutes");
+    /// Minutes that a test run may wait for its first check to start before the test timeout
+    /// counts.
+    start_timeout_minutes: u32 = 30,
+        "startTimeoutMinutes", "Start timeout", Testing, whole(0, WEEK, "minutes");
+    /// Whether the test timeout follows from the queue's own passing runs, once 20 are known: one
+    /// and a half times their 95th percentile, at least 5 minutes, and never more than
+    /// `testingTimeoutMinutes`.
+    automatic_testing_timeout: bool = false,
+        "automaticTestingTimeout", "Automatic test timeout", Testing, SettingKind::Flag;
     /// One line, or parallel lanes of pull requests that share impacted targets. A change takes
     /// effect once the line is empty.
     mode: Mode = Mode::Single,
@@ -114,6 +124,28 @@ settings! {
     /// `canOptimisticallyMerge` it only delays failures.
     pending_failure_depth: u32 = 0,
         "pendingFailureDepth", "Pending failure depth", Failures, whole(0, 1000, "");
+    /// How often failed checks of a pull request run again because CI failed and not a test.
+    infrastructure_retries: u32 = 2,
+        "infrastructureRetries", "Retries after failures of CI", Failures, whole(0, 10, "");
+    /// How often failed checks of a pull request run again because only tests failed that are known
+    /// to be flaky.
+    known_flaky_retries: u32 = 1,
+        "knownFlakyRetries", "Retries after known flaky tests", Failures, whole(0, 10, "");
+    /// How often failed checks of a pull request run again because every failed test has failed in
+    /// the same way within 24 hours without its changes.
+    seen_elsewhere_retries: u32 = 1,
+        "seenElsewhereRetries", "Retries after failures seen elsewhere", Failures, whole(0, 10, "");
+    /// The most retries of the whole queue within an hour; 0 means that no failed check runs again.
+    retries_per_hour: u32 = 20,
+        "retriesPerHour", "Retries per hour", Failures, whole(0, 100, "");
+    /// Checks that run nothing but tests and upload their results, at most 100: when one fails, the
+    /// queue waits for its results, and it counts as passed if every failed test is quarantined.
+    evidence_checks: Vec<String> = Vec::new(),
+        "evidenceChecks", "Checks with test results", Failures,
+        SettingKind::Names { optional: false };
+    /// Seconds to wait for the test results of a failed check that uploads them.
+    evidence_wait_seconds: u32 = 120,
+        "evidenceWaitSeconds", "Wait for test results", Failures, whole(0, 3600, "seconds");
     /// Whether pull requests are tested in batches.
     batch: bool = false,
         "batch", "Batching", Batching, SettingKind::Flag;

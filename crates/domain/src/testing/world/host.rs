@@ -1,9 +1,9 @@
 //! The host of the small world: it builds, checks and lands.
 
-use crate::ids::Sha;
+use crate::ids::{RunId, Sha};
 use crate::queue::{
-    Ahead, BuildCandidate, Candidate, Change, Check, CheckConclusion, CheckStatus, ConflictWith,
-    Effect, Fact, HostStatuses, Land, LandRefusal, Mismatch, PullRequestState, RunChecks,
+    Ahead, BuildCandidate, Candidate, Change, Check, CheckCause, CheckConclusion, CheckStatus,
+    ConflictWith, Effect, Fact, FailureCause, HostStatuses, Land, LandRefusal, Mismatch, PullRequestState, RunChecks,
 };
 
 use super::{Content, World, tree_of};
@@ -19,12 +19,13 @@ impl World {
             }
             Effect::BuildCandidate(build) => vec![self.build(build)],
             Effect::RunChecks(checks) => self.check(checks),
-            Effect::CancelChecks { run } => {
+            Effect::CancelChecks { run, .. } => {
                 self.outbox.retain(
                     |it| !matches!(&it.effect, Effect::RunChecks(checks) if checks.run == *run),
                 );
                 Vec::new()
             }
+            Effect::FindCauses { run, sha, checks } => vec![self.find_causes(*run, sha, checks)],
             Effect::DeleteBranch { .. } | Effect::OpenTestPullRequest { .. } => Vec::new(),
             Effect::Land(land) => vec![self.land(land)],
             Effect::CheckLandings { was, head, .. } => {
@@ -39,6 +40,7 @@ impl World {
     /// checks end without a result.
     pub fn refuse(&mut self, effect: &Effect) {
         let words = "refused".to_owned();
+        self.made += 1;
         let fact = match effect {
             Effect::BuildCandidate(build) => Fact::CandidateRefused { run: build.run, words },
             Effect::RunChecks(checks) => Fact::ChecksReported {
@@ -48,7 +50,7 @@ impl World {
                     name: "test".into(),
                     status: CheckStatus::Completed,
                     conclusion: Some(CheckConclusion::Cancelled),
-                    url: String::new(),
+                    url: format!("https://ci.example/{}", self.made),
                     summary: None,
                     at: self.at,
                 }],
@@ -60,6 +62,7 @@ impl World {
             Effect::InspectPullRequest { pr } => Fact::PullRequestGone { pr: *pr },
             Effect::InspectTarget { .. } => Fact::TargetMissing,
             Effect::CancelChecks { .. }
+            | Effect::FindCauses { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }
             | Effect::CheckLandings { .. } => return self.run(effect),
@@ -91,6 +94,7 @@ impl World {
             | Effect::InspectPullRequest { .. }
             | Effect::RunChecks(_)
             | Effect::CancelChecks { .. }
+            | Effect::FindCauses { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }
             | Effect::CheckLandings { .. } => return self.run(effect),
@@ -161,6 +165,8 @@ impl World {
         for pr in checks.prs.iter().filter(|pr| self.rules.flaky.contains(&pr.0)) {
             passes &= !self.flaked.insert(pr.0);
         }
+        self.made += 1;
+        let url = format!("https://ci.example/{}", self.made);
         let report = |status, conclusion, at| Fact::ChecksReported {
             run: checks.run,
             sha: sha.clone(),
@@ -168,17 +174,36 @@ impl World {
                 name: "test".into(),
                 status,
                 conclusion,
-                url: String::new(),
+                url: url.clone(),
                 summary: None,
                 at,
             }],
             read: false,
         };
         let conclusion = if passes { CheckConclusion::Success } else { CheckConclusion::Failure };
-        vec![
-            report(CheckStatus::InProgress, None, self.at),
-            report(CheckStatus::Completed, Some(conclusion), self.at),
-        ]
+        let cause = checks.prs.iter().find_map(|pr| self.rules.causes.get(&pr.0));
+        let explained = cause.filter(|_| !passes).map(|cause| Fact::CausesFound {
+            run: checks.run,
+            sha: sha.clone(),
+            causes: vec![CheckCause { check: "test".into(), at: self.at, cause: cause.clone() }],
+        });
+        let started = report(CheckStatus::InProgress, None, self.at);
+        let completed = report(CheckStatus::Completed, Some(conclusion), self.at);
+        [started].into_iter().chain(explained).chain([completed]).collect()
+    }
+
+    /// The awaited reports say what the rules say about the pull requests.
+    fn find_causes(&self, run: RunId, sha: &Sha, checks: &[Check]) -> Fact {
+        let found = self.queue.run(run).and_then(|run| {
+            run.prs().find_map(|pr| self.rules.awaited.get(&pr.0)).cloned()
+        });
+        let cause = found.unwrap_or(FailureCause::New { tests: vec!["a test".into()] });
+        let cause_of = |check: &Check| CheckCause {
+            check: check.name.clone(),
+            at: check.at,
+            cause: cause.clone(),
+        };
+        Fact::CausesFound { run, sha: sha.clone(), causes: checks.iter().map(cause_of).collect() }
     }
 
     fn is_ancestor(&self, ancestor: &Sha, of: &Sha) -> bool {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Decision, Event, Fact, HostTrouble, HostTroubleKind, Input, Mergeability, Mode,
+    Actor, Command, Decision, Event, Fact, FailureCause, HostTrouble, HostTroubleKind, Input, Mergeability, Mode,
     NumberedEffect, Priority, PullRequest, PullRequestState, Queue, Refusal, ReportedTargets,
     Settings, Submission, Targets, Transition, absorb, decide,
 };
@@ -35,6 +35,10 @@ pub struct Rules {
     pub flaky: BTreeSet<u32>,
     /// The impacted targets of each; a pull request without an entry impacts all targets.
     pub targets: BTreeMap<u32, BTreeSet<u32>>,
+    /// What is known about the cause of a failed check, by the first pull request under test.
+    pub causes: BTreeMap<u32, FailureCause>,
+    /// The cause that awaited reports name, by the first pull request in the candidate.
+    pub awaited: BTreeMap<u32, FailureCause>,
     /// Whether an external CI runs the check of candidates, so that the host runs none.
     pub external: bool,
 }

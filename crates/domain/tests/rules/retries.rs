@@ -1,0 +1,370 @@
+//! Failed checks that run again, that are excused, or whose test reports are awaited; and CI that is
+//! slow.
+
+use signalbox_domain::ids::{PrNumber, RunId, Sha};
+use signalbox_domain::queue::{
+    Check, CheckCause, CheckConclusion, CheckStatus, Decision, Effect, Exit, Fact, FailReason,
+    FailureCause, Mode, PrState, RetryClass, RunChecks, SettingsPatch, WaitReason, next_deadline,
+};
+use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::Span;
+
+use crate::reasons::{set, submitted};
+use crate::{bad, decisions, exit, in_batches, is_checks, run_until, states, waits, world};
+
+use CheckConclusion::{Cancelled, Failure, Stale, Success, TimedOut};
+use CheckStatus::{Completed, InProgress, Queued};
+
+/// A queue with `prs` pull requests and the checks of the first run.
+fn under_test(patch: SettingsPatch, prs: u32) -> (World, RunChecks) {
+    let mut world = world(4, Rules::default());
+    set(&mut world, patch);
+    for pr in 1..=prs {
+        world.submit(pr, None).expect("submitted");
+    }
+    let checks = next_checks(&mut world);
+    (world, checks)
+}
+
+fn next_checks(world: &mut World) -> RunChecks {
+    run_until(world, is_checks);
+    match world.outbox.remove(0).effect {
+        Effect::RunChecks(checks) => checks,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What CI reports next, a second later.
+fn report(
+    world: &mut World,
+    checks: &RunChecks,
+    name: &str,
+    status: CheckStatus,
+    conclusion: Option<CheckConclusion>,
+) -> Check {
+    world.wait(Span::seconds(1));
+    let check = Check {
+        name: name.to_owned(),
+        status,
+        conclusion,
+        url: format!("https://ci.example/{}", world.at.unix_micros()),
+        summary: None,
+        at: world.at,
+    };
+    let (run, sha) = (checks.run, checks.candidate.sha.clone());
+    world.take_in(&Fact::ChecksReported { run, sha, checks: vec![check.clone()], read: true });
+    check
+}
+
+fn ends(world: &mut World, checks: &RunChecks, conclusion: CheckConclusion) -> Check {
+    report(world, checks, "test", Completed, Some(conclusion))
+}
+
+fn explain(world: &mut World, checks: &RunChecks, check: &Check, cause: FailureCause) {
+    let causes = vec![CheckCause { check: check.name.clone(), at: check.at, cause }];
+    let (run, sha): (RunId, Sha) = (checks.run, checks.candidate.sha.clone());
+    world.take_in(&Fact::CausesFound { run, sha, causes });
+}
+
+/// A failure of which the cause is known before it is reported, as servers learn it.
+fn fails_by(world: &mut World, checks: &RunChecks, cause: FailureCause) -> Check {
+    world.wait(Span::seconds(1));
+    let at = world.at.plus(Span::seconds(1));
+    let (run, sha) = (checks.run, checks.candidate.sha.clone());
+    let causes = vec![CheckCause { check: "test".into(), at, cause }];
+    world.take_in(&Fact::CausesFound { run, sha, causes });
+    ends(world, checks, Failure)
+}
+
+fn by(class: RetryClass) -> FailureCause {
+    FailureCause::Retry { class, evidence: vec!["adds".into()] }
+}
+
+fn retries(world: &World) -> Vec<(RetryClass, usize)> {
+    let all = decisions(world);
+    let retried = all.iter().filter_map(|decision| match decision {
+        Decision::Retried { retry, .. } => Some((retry.class, retry.failed.len())),
+        _ => None,
+    });
+    retried.collect()
+}
+
+fn failed_because(world: &World, pr: u32) -> (FailReason, Vec<String>) {
+    match exit(world, pr) {
+        Exit::Failed { reason, details, .. } => (reason, details),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_ci_lost_runs_again_on_the_same_candidate_within_its_budget() {
+    for conclusion in [Cancelled, Stale] {
+        let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+        let mut last = checks.clone();
+        for attempt in 1..=2 {
+            let lost = ends(&mut world, &last, conclusion);
+            let word = conclusion.as_str().to_lowercase();
+            let reason = WaitReason::Retrying {
+                class: "INFRASTRUCTURE".into(),
+                attempt,
+                of: 2,
+                evidence: vec![format!("test: {word}")],
+            };
+            assert_eq!(waits(&world, 1), reason);
+            last = next_checks(&mut world);
+            assert_eq!((last.run, &last.candidate), (checks.run, &checks.candidate));
+            assert_eq!((&last.required, &last.again), (&vec!["test".to_owned()], &vec![lost]));
+        }
+        ends(&mut world, &last, conclusion);
+        let word = conclusion.as_str().to_lowercase();
+        let failed = (FailReason::RequiredStatus, vec![format!("test: {word}")]);
+        assert_eq!(failed_because(&world, 1), failed, "the budget is used up");
+        assert_eq!(retries(&world), [(RetryClass::Infrastructure, 1); 2]);
+    }
+}
+
+#[test]
+fn a_retry_that_passes_lands_what_was_tested_and_what_is_behind_keeps_its_run() {
+    let (mut world, checks) = under_test(SettingsPatch::default(), 2);
+    let behind = next_checks(&mut world);
+    ends(&mut world, &checks, Cancelled);
+    assert_eq!(states(&world), [(1, PrState::Testing), (2, PrState::Testing)]);
+    let again = next_checks(&mut world);
+    ends(&mut world, &again, Success);
+    ends(&mut world, &behind, Success);
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+    assert_eq!(decisions(&world).iter().filter(|it| matches!(it, Decision::RunCancelled { .. })).count(), 0);
+}
+
+#[test]
+fn each_class_has_a_budget_for_each_submission() {
+    for (class, budget) in [
+        (RetryClass::Infrastructure, 2),
+        (RetryClass::KnownFlaky, 1),
+        (RetryClass::SeenElsewhere, 1),
+    ] {
+        let (mut world, mut checks) = under_test(SettingsPatch::default(), 1);
+        for submission in 1..=2 {
+            for _ in 0..budget {
+                fails_by(&mut world, &checks, by(class));
+                checks = next_checks(&mut world);
+            }
+            fails_by(&mut world, &checks, by(class));
+            assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus, "{class:?}");
+            assert_eq!(retries(&world).len(), submission * budget, "{class:?}");
+            world.submit(1, None).expect("submitted again");
+            checks = next_checks(&mut world);
+        }
+    }
+}
+
+#[test]
+fn a_new_failure_never_runs_again() {
+    let new = || FailureCause::New { tests: vec!["subtracts".into()] };
+    let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+    fails_by(&mut world, &checks, new());
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+    // Neither does one that was known to be flaky, and then fails in a new way.
+    let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+    fails_by(&mut world, &checks, by(RetryClass::KnownFlaky));
+    let again = next_checks(&mut world);
+    fails_by(&mut world, &again, new());
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+    // Without evidence a failure is final, and so is a timeout of CI's own.
+    for conclusion in [Failure, TimedOut] {
+        let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+        ends(&mut world, &checks, conclusion);
+        assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+        assert_eq!(retries(&world), []);
+    }
+}
+
+#[test]
+fn a_new_failure_beside_a_lost_check_ends_the_run_without_waiting() {
+    let names = vec!["lint".to_owned(), "test".to_owned()];
+    let patch = SettingsPatch { required_statuses: Some(names), ..SettingsPatch::default() };
+    let (mut world, checks) = under_test(patch.clone(), 1);
+    report(&mut world, &checks, "lint", Completed, Some(Cancelled));
+    let waits_for = WaitReason::ChecksRunning { done: 1, of: 2 };
+    assert_eq!(waits(&world, 1), waits_for, "the others end first");
+    ends(&mut world, &checks, Failure);
+    let (_, details) = failed_because(&world, 1);
+    assert_eq!(details, ["lint: cancelled", "test"]);
+    // Only the lost check runs again, and the result of the other one stays.
+    let (mut world, checks) = under_test(patch, 1);
+    ends(&mut world, &checks, Success);
+    report(&mut world, &checks, "lint", Completed, Some(Cancelled));
+    let again = next_checks(&mut world);
+    assert_eq!(again.required, ["lint"]);
+    report(&mut world, &again, "lint", Completed, Some(Success));
+    world.settle();
+    assert_eq!(world.landed, [1]);
+}
+
+#[test]
+fn the_retries_of_an_hour_are_limited_for_the_whole_queue() {
+    let patch = SettingsPatch { retries_per_hour: Some(2), ..SettingsPatch::default() };
+    let (mut world, first) = under_test(patch, 3);
+    let others = [next_checks(&mut world), next_checks(&mut world)];
+    ends(&mut world, &first, Cancelled);
+    ends(&mut world, &others[0], Cancelled);
+    assert_eq!(retries(&world).len(), 2);
+    ends(&mut world, &others[1], Cancelled);
+    assert_eq!(states(&world)[2], (3, PrState::PendingFailure), "the hour is used up");
+    let again = next_checks(&mut world);
+    world.wait(Span::hours(1));
+    ends(&mut world, &again, Cancelled);
+    assert_eq!(retries(&world).len(), 3);
+    let none = SettingsPatch { retries_per_hour: Some(0), ..SettingsPatch::default() };
+    let (mut world, checks) = under_test(none, 1);
+    ends(&mut world, &checks, Cancelled);
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+}
+
+#[test]
+fn a_batch_runs_again_before_it_is_split() {
+    let (mut world, checks) = under_test(in_batches(2), 2);
+    assert_eq!(checks.prs, [PrNumber(1), PrNumber(2)]);
+    fails_by(&mut world, &checks, by(RetryClass::KnownFlaky));
+    let again = next_checks(&mut world);
+    assert_eq!(again.run, checks.run);
+    // The budget of every member is used.
+    fails_by(&mut world, &again, by(RetryClass::KnownFlaky));
+    world.settle();
+    assert_eq!((retries(&world).len(), world.landed.len()), (1, 2), "both halves pass");
+}
+
+#[test]
+fn reports_of_the_attempt_before_change_nothing() {
+    let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+    let lost = ends(&mut world, &checks, Cancelled);
+    let again = next_checks(&mut world);
+    let queue = world.queue.clone();
+    let (run, sha) = (checks.run, checks.candidate.sha.clone());
+    world.wait(Span::minutes(1));
+    let repeated = vec![lost.clone()];
+    world.take_in(&Fact::ChecksReported { run, sha, checks: repeated, read: true });
+    explain(&mut world, &checks, &lost, by(RetryClass::KnownFlaky));
+    assert_eq!(world.queue.entry_of(PrNumber(1)), queue.entry_of(PrNumber(1)));
+    assert_eq!(world.queue.run(run), queue.run(run));
+    ends(&mut world, &again, Success);
+    world.settle();
+    assert_eq!(world.landed, [1]);
+}
+
+#[test]
+fn a_failure_waits_for_its_reports_and_then_counts_as_it_is() {
+    let awaited = || FailureCause::Awaited { until: None };
+    let waiting = || {
+        let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+        let failed = fails_by(&mut world, &checks, awaited());
+        let until = world.at.plus(Span::seconds(120));
+        let reason = WaitReason::AwaitingReports { names: vec!["test".into()], until };
+        assert_eq!(waits(&world, 1), reason);
+        assert_eq!(next_deadline(&world.queue), Some(until));
+        (world, checks, failed)
+    };
+    let (mut world, checks, failed) = waiting();
+    let find = world.outbox.iter().find_map(|it| match &it.effect {
+        Effect::FindCauses { run, checks, .. } => Some((*run, checks.clone())),
+        _ => None,
+    });
+    assert_eq!(find, Some((checks.run, vec![failed.clone()])));
+    let tests = vec!["adds (flaky by monitor Pass on retry)".to_owned()];
+    let quarantined = FailureCause::Quarantined { tests: tests.clone() };
+    explain(&mut world, &checks, &failed, quarantined);
+    let run = world.queue.run(checks.run).expect("it is kept");
+    let summary = "only quarantined tests failed: adds (flaky by monitor Pass on retry)";
+    assert_eq!(run.checks[0].conclusion, Some(CheckConclusion::Neutral));
+    assert_eq!(run.checks[0].summary.as_deref(), Some(summary));
+    world.settle();
+    assert_eq!(world.landed, [1]);
+    let excused = Decision::Excused { run: checks.run, check: "test".into(), tests };
+    assert!(decisions(&world).contains(&excused));
+
+    let (mut world, _, _) = waiting();
+    world.wait(Span::seconds(119));
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(states(&world), [(1, PrState::Testing)]);
+    world.wait(Span::seconds(1));
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+
+    let (mut world, checks, failed) = waiting();
+    explain(&mut world, &checks, &failed, by(RetryClass::KnownFlaky));
+    assert_eq!(retries(&world), [(RetryClass::KnownFlaky, 1)]);
+}
+
+#[test]
+fn an_outage_of_the_host_extends_the_wait_for_reports() {
+    let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+    fails_by(&mut world, &checks, FailureCause::Awaited { until: None });
+    world.take_in(&World::host_lost());
+    world.wait(Span::minutes(10));
+    world.take_in(&Fact::TimePassed);
+    world.take_in(&Fact::HostReachable);
+    assert_eq!(states(&world), [(1, PrState::Testing)]);
+    assert_eq!(next_deadline(&world.queue), Some(world.at.plus(Span::seconds(120))));
+}
+
+#[test]
+fn an_external_check_does_not_run_again() {
+    let rules = Rules { external: true, ..bad(&[1]) };
+    let mut world = submitted(1, rules, 1);
+    run_until(&mut world, |_| false);
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+}
+
+#[test]
+fn a_queued_job_is_slow_and_not_red() {
+    let patch = SettingsPatch { testing_timeout_minutes: Some(10), ..SettingsPatch::default() };
+    let (mut world, checks) = under_test(patch, 1);
+    let built = world.at;
+    assert_eq!(next_deadline(&world.queue), Some(built.plus(Span::minutes(10))));
+    report(&mut world, &checks, "test", Queued, None);
+    let queued = WaitReason::ChecksQueued { names: vec!["test".into()], since: built };
+    assert_eq!(waits(&world, 1), queued);
+    world.wait(Span::minutes(39));
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(waits(&world, 1), queued, "30 minutes to start, and 10 to run");
+    report(&mut world, &checks, "test", InProgress, None);
+    assert_eq!(next_deadline(&world.queue), Some(world.at.plus(Span::minutes(10))));
+    assert_eq!(waits(&world, 1), WaitReason::ChecksRunning { done: 0, of: 1 });
+    world.wait(Span::minutes(10));
+    world.take_in(&Fact::TimePassed);
+    let failed = (FailReason::Timeout, vec!["no result within 10 minutes".to_owned()]);
+    assert_eq!(failed_because(&world, 1), failed);
+    // One that never starts ends, too.
+    let patch = SettingsPatch { testing_timeout_minutes: Some(10), ..SettingsPatch::default() };
+    let (mut world, checks) = under_test(patch, 1);
+    report(&mut world, &checks, "test", Queued, None);
+    world.wait(Span::minutes(40));
+    world.take_in(&Fact::TimePassed);
+    let failed = (FailReason::Timeout, vec!["no check has started within 40 minutes".to_owned()]);
+    assert_eq!(failed_because(&world, 1), failed);
+}
+
+#[test]
+fn an_automatic_timeout_follows_from_passing_runs() {
+    let patch =
+        SettingsPatch { automatic_testing_timeout: Some(true), ..SettingsPatch::default() };
+    let (mut world, mut checks) = under_test(patch, 1);
+    for pr in 2..=21 {
+        report(&mut world, &checks, "test", InProgress, None);
+        assert_eq!(next_deadline(&world.queue), Some(world.at.plus(Span::minutes(300))));
+        world.wait(Span::minutes(10));
+        ends(&mut world, &checks, Success);
+        world.settle();
+        world.submit(pr, None).expect("submitted");
+        checks = next_checks(&mut world);
+    }
+    report(&mut world, &checks, "test", InProgress, None);
+    // 10 minutes and a second, one and a half times.
+    assert_eq!(next_deadline(&world.queue), Some(world.at.plus(Span::seconds(901))));
+    let off = SettingsPatch { automatic_testing_timeout: Some(false), ..SettingsPatch::default() };
+    set(&mut world, off);
+    ends(&mut world, &checks, Success);
+    assert_eq!(world.queue.header.passed_in, Vec::<u32>::new());
+    assert_eq!(world.queue.mode(), Mode::Single);
+}
