@@ -160,6 +160,7 @@ pub(crate) async fn try_checks(
             target: BranchName::new("main").expect("a branch"),
             config_from: head,
             prs: vec![PrNumber(1)],
+            again: Vec::new(),
             required: vec!["test".into(), "missing".into()],
         },
     };

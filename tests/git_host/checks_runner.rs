@@ -56,6 +56,7 @@ impl ChecksWorld for Machine {
                 target: BranchName::new("main").expect("a branch"),
                 config_from: head,
                 prs: vec![PrNumber(1)],
+                again: Vec::new(),
                 required: required.iter().map(ToString::to_string).collect(),
             },
         }

@@ -18,14 +18,6 @@ fn number(change: &Change) -> u64 {
     u64::from(change.pr.0)
 }
 
-/// The commit under test of a pull request.
-async fn candidate(system: &System, change: &Change) -> String {
-    let pattern = format!("refs/heads/signalbox-merge/pr-{}", change.pr);
-    let listed = || system.world.bare(&["for-each-ref", "--format=%(objectname)", &pattern]);
-    system.until("there is a candidate", async |_: &System| !listed().is_empty()).await;
-    listed().lines().next().expect("a candidate").to_owned()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_a_person_posts_does_not_land_anything() {
     let system = system().await;
@@ -35,7 +27,7 @@ async fn a_status_that_a_person_posts_does_not_land_anything() {
     double.set_ci(|_| Vec::new());
     let change = system.world.open("one", &[("b.txt", "b\n")]);
     system.submit(&change).await;
-    let sha = candidate(&system, &change).await;
+    let sha = system.candidate(&change).await;
     double.post_status(&sha, "eve", "test", "success");
     let reads = || {
         let of_statuses = format!("/commits/{sha}/statuses");
@@ -60,7 +52,7 @@ async fn an_older_red_run_of_the_same_name_does_not_land() {
     double.set_ci(|_| Vec::new());
     let change = system.world.open("one", &[("b.txt", "b\n")]);
     system.submit(&change).await;
-    let sha = candidate(&system, &change).await;
+    let sha = system.candidate(&change).await;
     double.report_run(&sha, &Reported { suite: 2, ..Reported::ended("test", "failure") });
     double.report_run(&sha, &Reported { suite: 3, ..Reported::ended("test", "success") });
     system.until_state(&change, "FAILED").await;
@@ -116,7 +108,7 @@ async fn a_token_is_replaced_without_a_restart() {
     let change = system.world.open("one", &[("b.txt", "b\n")]);
     double.set_ci(|_| Vec::new());
     system.submit(&change).await;
-    let sha = candidate(&system, &change).await;
+    let sha = system.candidate(&change).await;
     double.set_token("ghp_second");
     double.report_run(&sha, &Reported::ended("test", "success"));
     system.until_waits(&change, "host_credential_rejected").await;

@@ -1,6 +1,7 @@
 //! The whole server on the double: requests and comments go in, tested trees come out.
 
 mod day;
+mod evidence;
 mod fairness;
 mod system;
 
@@ -9,7 +10,7 @@ use signalbox_domain::ids::Sha;
 use signalbox_domain::queue::Change;
 use signalbox_testkit::github_double::Carelessness;
 
-use system::System;
+use system::{JSON, System};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn five_pull_requests_are_queued_by_requests_and_by_a_comment() {
@@ -99,7 +100,7 @@ async fn a_fork_reports_its_targets_once_and_only_for_its_own_commit() {
             "impactedTargets": ["//a"],
         });
         let headers = [("x-api-token", ""), ("x-forked-workflow-run-id", run)];
-        system.send("/v1/setImpactedTargets", &headers, body.to_string()).await.0
+        system.send("/v1/setImpactedTargets", &headers, JSON, body.to_string()).await.0
     };
     assert_eq!(report("2", &topic.head).await, 401, "the run has ended");
     assert_eq!(report("3", &topic.head).await, 401, "the run is for another commit");
@@ -115,6 +116,6 @@ async fn unsigned_events_are_refused_and_hosts_must_be_known() {
     let system = System::new(Carelessness::default(), json!({})).await;
     let body = json!({"zen": "x"}).to_string();
     let headers = [("x-github-event", "ping"), ("x-github-delivery", "d")];
-    assert_eq!(system.send("/hooks/github.com", &headers, body.clone()).await.0, 403);
-    assert_eq!(system.send("/hooks/nowhere.example", &headers, body).await.0, 404);
+    assert_eq!(system.send("/hooks/github.com", &headers, JSON, body.clone()).await.0, 403);
+    assert_eq!(system.send("/hooks/nowhere.example", &headers, JSON, body).await.0, 404);
 }

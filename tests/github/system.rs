@@ -13,6 +13,9 @@ use tempfile::TempDir;
 /// The token by which the server acts.
 const TOKEN: &str = "ghp_for_tests_only";
 
+/// The type of requests.
+pub(crate) const JSON: &str = "application/json";
+
 /// The longest that anything is waited for.
 const PATIENCE: Duration = Duration::from_mins(3);
 
@@ -153,11 +156,12 @@ impl System {
         &self,
         path: &str,
         headers: &[(&str, &str)],
+        content_type: &str,
         body: String,
     ) -> (u16, Value) {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         let mut request = self.http.request(Method::POST, url).body(body);
-        request = request.header("content-type", "application/json");
+        request = request.header("content-type", content_type);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -171,13 +175,44 @@ impl System {
         body["repo"] = json!({ "host": "github.com", "owner": "Acme", "name": "calc" });
         body["targetBranch"] = json!("main");
         let path = format!("/v1/{operation}");
-        self.send(&path, &[("x-api-token", &self.token)], body.to_string()).await
+        let headers = [("x-api-token", self.token.as_str())];
+        self.send(&path, &headers, JSON, body.to_string()).await
     }
 
     pub(crate) async fn call(&self, operation: &str, body: Value) -> Value {
         let (status, reply) = self.try_call(operation, body).await;
         assert_eq!(status, 200, "{operation}: {reply}");
         reply
+    }
+
+    /// Reads a path of the API.
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let reply = self.http.get(url).header("x-api-token", &self.token).send().await;
+        let text = reply.expect("a reply").text().await.expect("a body");
+        serde_json::from_str(&text).unwrap_or(Value::String(text))
+    }
+
+    /// Uploads a JUnit report.
+    pub(crate) async fn upload(&self, query: &str, report: String) -> Value {
+        let path = format!("/v1/flaky-tests/upload?{query}");
+        let headers = [("x-api-token", self.token.as_str())];
+        let (status, receipt) = self.send(&path, &headers, "application/xml", report).await;
+        assert_eq!(status, 200, "{receipt}");
+        receipt
+    }
+
+    /// The commit under test of a pull request.
+    pub(crate) async fn candidate(&self, change: &Change) -> String {
+        let pattern = format!("refs/heads/signalbox-merge/pr-{}", change.pr);
+        let listed = || self.world.bare(&["for-each-ref", "--format=%(objectname)", &pattern]);
+        self.until("there is a candidate", async |_: &Self| !listed().is_empty()).await;
+        listed().lines().next().expect("a candidate").to_owned()
+    }
+
+    /// The submitted pull request as the API shows it.
+    pub(crate) async fn entry(&self, change: &Change) -> Value {
+        self.call("getSubmittedPullRequest", json!({ "pr": { "number": change.pr.0 } })).await
     }
 
     pub(crate) async fn submit(&self, change: &Change) {

@@ -75,6 +75,10 @@ pub struct Reports {
     /// The name of the CI job with its matrix entry, the same in every run.
     #[arg(long)]
     job: Option<String>,
+    /// The required status that the job reports; the merge queue finds the results of a failed check
+    /// by it.
+    #[arg(long)]
+    check: Option<String>,
     /// The merge commit that was tested, or the commit that the tested one was merged into.
     #[arg(long)]
     base: Option<String>,
@@ -117,6 +121,7 @@ async fn send(reports: Reports) -> Result<(), CliError> {
             sha: reports.sha,
             pr: reports.pr,
             job: reports.job,
+            check: reports.check,
             base: reports.base,
             job_url: reports.job_url,
             variant: reports.variant,

@@ -47,6 +47,9 @@ pub struct TestedRun {
     /// The name of the CI job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
+    /// The required status that the job reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
     /// The merge commit that was tested, or the commit that the tested one was merged into.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,

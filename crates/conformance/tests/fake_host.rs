@@ -69,6 +69,7 @@ impl ChecksWorld for World {
                 target: branch("main"),
                 config_from: head.sha,
                 prs: vec![PrNumber(1)],
+                again: Vec::new(),
                 required: required.iter().map(ToString::to_string).collect(),
             },
         }

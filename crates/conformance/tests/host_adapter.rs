@@ -118,6 +118,7 @@ impl ChecksWorld for World {
                 target: branch("main"),
                 config_from: head,
                 prs: vec![PrNumber(1)],
+                again: Vec::new(),
                 required: required.iter().map(ToString::to_string).collect(),
             },
         }

@@ -200,7 +200,8 @@ fn of_run(run: &wire::CheckRun, now: Timestamp) -> Current {
     let conclusion = run.conclusion.as_deref().filter(|_| completed).map(|word| {
         // A word that we do not know is no success.
         match word {
-            "startup_failure" => CheckConclusion::Failure,
+            // The job never ran.
+            "startup_failure" => CheckConclusion::Stale,
             word => CheckConclusion::parse(word).unwrap_or(CheckConclusion::Failure),
         }
     });

@@ -18,7 +18,12 @@ const PERMISSIONS: [(&str, &str, &str); 6] = [
 const USEFUL: [(&str, &str, &str); 3] = [
     ("workflows", "write", "pull requests that change workflow files cannot be merged"),
     ("administration", "read", "required statuses of classic branch protection cannot be read"),
-    ("actions", "read", "reports of impacted targets from forks are refused"),
+    (
+        "actions",
+        "write",
+        "failed jobs cannot be run again or cancelled, and reports of impacted targets from forks \
+         are refused",
+    ),
 ];
 /// The events that an app should subscribe to.
 const EVENTS: [&str; 7] = [

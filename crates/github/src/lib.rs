@@ -17,6 +17,7 @@ mod markdown;
 mod prose;
 mod pull_requests;
 mod reporters;
+mod rerun;
 mod runner;
 mod scratch_branch;
 mod scratch_branches;

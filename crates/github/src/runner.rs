@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use signalbox_domain::ids::Sha;
-use signalbox_domain::ports::{ChecksJob, ChecksRunner, ChecksSink, HostError};
-use signalbox_domain::queue::{CheckReport, CheckStatus};
+use signalbox_domain::ids::{BranchName, Sha};
+use signalbox_domain::ports::{ChecksJob, ChecksRunner, ChecksSink, HostError, Repository};
+use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use signalbox_domain::time::Span;
 use tokio::sync::Notify;
 
 use crate::host::GitHubHost;
+use crate::rerun::{Rerun, is_stale};
 
 /// The delay after a hint before the host is read: several checks often report together.
 const AFTER_HINT: Duration = Duration::from_millis(500);
@@ -60,9 +61,26 @@ impl GitHubChecks {
         let after = self.0.reread_after.to_std();
         let (mut pause, longest) = (after / 10, after / 2);
         let mut told: Vec<CheckReport> = Vec::new();
+        let again = &job.checks.again;
+        let mut is_requested = again.is_empty();
         loop {
             let (target, on) = (&job.checks.target, &job.checks.config_from);
-            let reports = self.0.reports(&job.repository.name, sha, target, on).await?;
+            let mut reports = self.0.reports(&job.repository.name, sha, target, on).await?;
+            let stale: Vec<CheckReport> =
+                reports.extract_if(.., |report| is_stale(report, again)).collect();
+            // Another server may have requested it before it stopped: what has a newer report runs.
+            if !is_requested && !stale.is_empty() {
+                match self.0.rerun(&job.repository.name, &stale).await? {
+                    Rerun::Requested => is_requested = true,
+                    Rerun::Busy => {}
+                    Rerun::Refused(words) => {
+                        let ended = stale.into_iter().map(|check| not_repeated(check, &words));
+                        // A closed sink wants no report.
+                        let _closed = sink.report(ended.collect()).await;
+                        return Ok(());
+                    }
+                }
+            }
             let fresh = news(&told, &reports);
             if !fresh.is_empty() && sink.report(fresh).await.is_err() {
                 return Ok(());
@@ -97,6 +115,17 @@ fn news(told: &[CheckReport], reports: &[CheckReport]) -> Vec<CheckReport> {
     reports.iter().filter(is_new).map(later).collect()
 }
 
+/// The report of a check that the host does not run again: it stays as it was.
+fn not_repeated(check: CheckReport, words: &str) -> CheckReport {
+    let summary = match check.summary {
+        Some(summary) => format!("{summary}; it could not be run again: {words}"),
+        None => format!("it could not be run again: {words}"),
+    };
+    let conclusion = Some(CheckConclusion::Failure);
+    let at = check.at.plus(Span::from_micros(1));
+    CheckReport { summary: Some(summary), conclusion, at, ..check }
+}
+
 fn have_ended(required: &[String], reports: &[CheckReport]) -> bool {
     let ended = |name: &String| {
         reports.iter().any(|it| it.name == *name && it.status == CheckStatus::Completed)
@@ -108,6 +137,16 @@ fn have_ended(required: &[String], reports: &[CheckReport]) -> bool {
 impl ChecksRunner for GitHubChecks {
     fn reads_the_host(&self) -> bool {
         true
+    }
+
+    async fn cancel(
+        &self,
+        repository: &Repository,
+        sha: &Sha,
+        branch: &BranchName,
+    ) -> Result<(), HostError> {
+        let done = self.0.cancel_workflows(&repository.name, sha, branch).await;
+        self.0.noted(&repository.name, "cancelling workflow runs", done)
     }
 
     async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError> {

@@ -275,6 +275,12 @@ pub(crate) struct Granted {
 }
 
 #[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ListedRun {
+    pub(crate) id: u64,
+    pub(crate) status: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct WorkflowRun {
     pub(crate) status: Option<String>,
     pub(crate) event: Option<String>,

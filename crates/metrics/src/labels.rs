@@ -36,6 +36,7 @@ labels! {
     StateLabels { state: &'static str }
     ShareLabels { share: &'static str }
     ReasonLabels { reason: &'static str }
+    ClassLabels { class: &'static str }
     WhatLabels { what: &'static str }
 }
 

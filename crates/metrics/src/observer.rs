@@ -10,14 +10,14 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use signalbox_domain::ports::{Observed, Observer};
-use signalbox_domain::queue::Decision;
+use signalbox_domain::queue::{Decision, RetryClass};
 use signalbox_domain::time::{Span, Timestamp};
 
 use crate::gauges::{Gauges, Sample};
 use crate::labels::{
-    Bounds, CallLabels, CallOutcomeLabels, EffectLabels, EffectNameLabels, InputLabels, LONG,
-    OperationLabels, OutcomeLabels, QuotaLabels, ReasonLabels, RequestLabels, SHORT, ShareLabels,
-    WhatLabels,
+    Bounds, CallLabels, CallOutcomeLabels, ClassLabels, EffectLabels, EffectNameLabels,
+    InputLabels, LONG, OperationLabels, OutcomeLabels, QuotaLabels, ReasonLabels, RequestLabels,
+    SHORT, ShareLabels, WhatLabels,
 };
 
 /// Counts observations on its own registry. Labels are operations, kinds of input, names of
@@ -37,6 +37,8 @@ pub struct PrometheusObserver {
     effect_duration: Family<EffectNameLabels, Histogram, Bounds>,
     landed_tree_differs: Counter,
     composition_mismatch: Counter,
+    check_retries: Family<ClassLabels, Counter>,
+    checks_excused: Counter,
     unexplained_waits: Gauge,
     answers_lost: Counter,
     host_calls: Family<CallOutcomeLabels, Counter>,
@@ -68,6 +70,8 @@ impl PrometheusObserver {
             effect_duration: Family::new_with_constructor(Bounds(LONG)),
             landed_tree_differs: Counter::default(),
             composition_mismatch: Counter::default(),
+            check_retries: Family::default(),
+            checks_excused: Counter::default(),
             unexplained_waits: Gauge::default(),
             answers_lost: Counter::default(),
             host_calls: Family::default(),
@@ -151,6 +155,16 @@ impl PrometheusObserver {
             self.composition_mismatch.clone(),
         );
         registry.register(
+            "check_retries",
+            "Retries of failed checks on the same candidate, by the class of the failure",
+            self.check_retries.clone(),
+        );
+        registry.register(
+            "checks_excused",
+            "Failed checks that count as passed, because only quarantined tests failed",
+            self.checks_excused.clone(),
+        );
+        registry.register(
             "unexplained_waits",
             "Pull requests that wait for no known reason; must be 0",
             self.unexplained_waits.clone(),
@@ -218,6 +232,14 @@ impl PrometheusObserver {
     }
 }
 
+const fn class_label(class: RetryClass) -> &'static str {
+    match class {
+        RetryClass::Infrastructure => "infrastructure",
+        RetryClass::KnownFlaky => "known_flaky",
+        RetryClass::SeenElsewhere => "seen_elsewhere",
+    }
+}
+
 fn seconds(span: Span) -> f64 {
     span.to_std().as_secs_f64()
 }
@@ -241,6 +263,11 @@ impl Observer for PrometheusObserver {
                     match decision {
                         Decision::LandedTreeDiffers { .. } => self.landed_tree_differs.inc(),
                         Decision::CompositionMismatch { .. } => self.composition_mismatch.inc(),
+                        Decision::Retried { retry, .. } => {
+                            let class = class_label(retry.class);
+                            self.check_retries.get_or_create(&ClassLabels { class }).inc()
+                        }
+                        Decision::Excused { .. } => self.checks_excused.inc(),
                         _ => 0,
                     };
                 }

@@ -34,6 +34,7 @@ impl QueueSink {
             | Effect::InspectPullRequest { .. }
             | Effect::BuildCandidate(_)
             | Effect::CancelChecks { .. }
+            | Effect::FindCauses { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }
             | Effect::CheckLandings { .. }
@@ -87,6 +88,12 @@ impl ChecksSink for QueueSink {
         let stored = async {
             if checks.iter().any(|it| it.conclusion.is_some_and(|it| !it.is_success())) {
                 self.queues.reread_target(self.queue).await?;
+                // The causes first: a failure without a known cause is final.
+                let causes = self.queues.causes(self.queue, run, &checks).await?;
+                if !causes.is_empty() {
+                    let fact = Fact::CausesFound { run, sha: sha.clone(), causes };
+                    self.queues.absorb(self.queue, fact).await?;
+                }
             }
             let read = self.read.load(Ordering::SeqCst);
             let fact = Fact::ChecksReported { run, sha, checks, read };

@@ -33,6 +33,8 @@ pub struct Context {
 pub struct QueueContext {
     /// The stores of queues.
     pub stores: QueueStores,
+    /// The stores of tests, read for the causes of failed checks.
+    pub tests: FlakyStores,
     /// The repositories.
     pub repositories: Repositories,
     /// The audit log, for records without a commit of their own.
@@ -105,6 +107,7 @@ impl From<Context> for QueueContext {
         Self {
             repositories: context.repositories(),
             stores: context.stores.queue,
+            tests: context.stores.flaky,
             audit: context.stores.account.audit,
             hosts: context.hosts,
             clock: context.clock,

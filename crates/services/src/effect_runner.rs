@@ -10,8 +10,8 @@ use signalbox_domain::ports::{
     QueueRef, Repository, TestPullRequest,
 };
 use signalbox_domain::queue::{
-    Effect, EffectClass, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal, Queue, RunChecks,
-    RunStatus,
+    CheckCause, Effect, EffectClass, Fact, FailureCause, HostTrouble, HostTroubleKind, Land,
+    LandRefusal, Queue, RunChecks, RunStatus,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -104,7 +104,10 @@ impl EffectRunner {
                     now.plus(Span::seconds(UNSETTLED_SECONDS)),
                     leased.failing_since.unwrap_or(now),
                 );
-                let words = "waiting for the head of the target branch";
+                let words = match &leased.effect {
+                    Effect::FindCauses { .. } => "waiting for test results",
+                    _ => "waiting for the head of the target branch",
+                };
                 let kept = self.context.stores.outbox.retry(leased.token, at, since, words).await?;
                 if kept { "retried" } else { "lost" }
             }
@@ -227,9 +230,34 @@ impl EffectRunner {
                 .delete_branch(repository, branch, expected.as_ref())
                 .await
                 .map(|()| Outcome::Done),
-            Effect::CancelChecks { run } => {
+            Effect::CancelChecks { run, on_host } => {
                 self.context.stores.outbox.revoke_checks(leased.queue, *run).await?;
-                Ok(Outcome::Done)
+                match (on_host, self.checks_runner(repository)) {
+                    (Some((sha, branch)), Some(runner)) => {
+                        runner.cancel(repository, sha, branch).await.map(|()| Outcome::Done)
+                    }
+                    (Some(_) | None, _) => Ok(Outcome::Done),
+                }
+            }
+            Effect::FindCauses { run, sha, checks } => {
+                let causes = self.queues.causes(leased.queue, *run, checks).await?;
+                let is_awaited = |it: &CheckCause| matches!(it.cause, FailureCause::Awaited { .. });
+                let known: Vec<CheckCause> =
+                    causes.iter().filter(|it| !is_awaited(it)).cloned().collect();
+                if causes.iter().any(is_awaited) {
+                    return Ok(Ok(Outcome::Unsettled));
+                }
+                let (run, sha) = (*run, sha.clone());
+                // A check without a known cause has no reports; the failure counts as it is.
+                let unknown =
+                    checks.iter().filter(|check| !known.iter().any(|it| it.check == check.name));
+                let unknown = unknown.map(|check| CheckCause {
+                    check: check.name.clone(),
+                    at: check.at,
+                    cause: FailureCause::New { tests: Vec::new() },
+                });
+                let causes = known.iter().cloned().chain(unknown).collect();
+                Ok(one(Fact::CausesFound { run, sha, causes }))
             }
             Effect::OpenTestPullRequest { run, branch, target, prs } => {
                 if !self.queues.awaits_checks(leased.queue, *run).await? {
@@ -356,6 +384,7 @@ const fn keeps_waiting(effect: &Effect) -> bool {
         | Effect::InspectTarget { .. }
         | Effect::InspectPullRequest { .. } => true,
         Effect::CancelChecks { .. }
+        | Effect::FindCauses { .. }
         | Effect::CheckLandings { .. }
         | Effect::OpenTestPullRequest { .. }
         | Effect::DeleteBranch { .. } => false,
@@ -377,7 +406,9 @@ fn is_wanted(queue: &Queue, effect: &Effect) -> bool {
     let status = |run| queue.run(run).map(|run| &run.status);
     match effect {
         Effect::BuildCandidate(build) => status(build.run) == Some(&RunStatus::Building),
-        Effect::RunChecks(RunChecks { run, .. }) | Effect::OpenTestPullRequest { run, .. } => {
+        Effect::RunChecks(RunChecks { run, .. })
+        | Effect::FindCauses { run, .. }
+        | Effect::OpenTestPullRequest { run, .. } => {
             status(*run).is_some_and(RunStatus::is_running)
         }
         Effect::Land(land) => {
@@ -408,6 +439,7 @@ fn is_final(effect: &Effect, error: &HostError) -> bool {
         | Effect::InspectTarget { .. }
         | Effect::CheckLandings { .. } => false,
         Effect::CancelChecks { .. }
+        | Effect::FindCauses { .. }
         | Effect::OpenTestPullRequest { .. }
         | Effect::DeleteBranch { .. } => !error.is_passing(),
     }
@@ -425,6 +457,7 @@ fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
         Effect::InspectPullRequest { .. }
         | Effect::InspectTarget { .. }
         | Effect::CancelChecks { .. }
+        | Effect::FindCauses { .. }
         | Effect::CheckLandings { .. }
         | Effect::OpenTestPullRequest { .. }
         | Effect::DeleteBranch { .. } => None,

@@ -43,6 +43,7 @@ mod error;
 mod events;
 mod external_checks;
 pub mod failing;
+mod failure_causes;
 mod flaky;
 mod fork_reports;
 mod hints;

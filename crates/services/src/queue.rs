@@ -8,11 +8,13 @@ use signalbox_domain::ports::{
     CreateError, GitHost, Located, PullRequestQuery, QueueKey, QueueRef, Repository, Version,
 };
 use signalbox_domain::queue::{
-    Command, Fact, Input, Mode, Queue, RequestedState, Settings, SettingsPatch,
+    CheckCause, CheckReport, Command, Fact, Input, Mode, Queue, RequestedState, Settings,
+    SettingsPatch,
 };
 use signalbox_domain::token::{Caller, Scope};
 
 use super::audit::AuditEntryBuilder;
+use super::failure_causes::{self, FailedRun};
 use super::step::Stepper;
 use super::{Error, QueueContext};
 
@@ -224,6 +226,23 @@ impl QueueService {
     }
 
     /// Whether a run still waits for its checks.
+    /// The causes of failed checks of a run, as far as they are known.
+    pub(super) async fn causes(
+        &self,
+        queue: QueueRef,
+        run: RunId,
+        checks: &[CheckReport],
+    ) -> Result<Vec<CheckCause>, Error> {
+        let (Some(repository), Some(queue)) =
+            (self.repository_of(queue).await?, self.state(queue).await?)
+        else {
+            return Ok(Vec::new());
+        };
+        let Some(run) = queue.run(run) else { return Ok(Vec::new()) };
+        let failed = FailedRun { repository: &repository, queue: &queue, run };
+        failure_causes::causes(&self.context().tests, &failed, checks).await
+    }
+
     pub(super) async fn awaits_checks(&self, queue: QueueRef, run: RunId) -> Result<bool, Error> {
         let Some((_, state)) = self.stepper.load(queue).await? else { return Ok(false) };
         Ok(state.run(run).is_some_and(|run| run.status.is_running()))

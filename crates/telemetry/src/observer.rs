@@ -84,6 +84,20 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 "required statuses without a report"
             );
         }
+        Decision::Retried { run, retry, .. } => {
+            let checks = retry.failed.iter().map(|check| check.name.as_str()).collect::<Vec<_>>();
+            tracing::info!(
+                queue.id = %queue.id, run.id = %run, class = retry.class.as_str(),
+                checks = checks.join(", "), evidence = retry.evidence.join(", "),
+                "failed checks run again"
+            );
+        }
+        Decision::Excused { run, check, tests } => {
+            tracing::info!(
+                queue.id = %queue.id, run.id = %run, check, tests = tests.join(", "),
+                "a failed check counts as passed, because only quarantined tests failed"
+            );
+        }
         Decision::Changed { .. }
         | Decision::RunCancelled { .. }
         | Decision::SettingsChanged { .. }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::queue::{Culprit, Exit, WaitReason};
+use signalbox_domain::queue::{Culprit, Exit, RetryClass, WaitReason};
 use signalbox_domain::time::Timestamp;
 
 use super::{Named, Tone, Word, word};
@@ -59,6 +59,12 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::ChecksRunning { done, of } => says("Checks running", "play", Tone::Active, "its checks are running", format!("{done} of {of} required checks are done").into(), "Merges when all required checks have passed and the pull requests ahead of it have merged.".into()),
         WaitReason::ChecksSilent { names, since } => says("Checks silent", "warning", Tone::Warning, "no required check has started", silent(names, *since).into(), "Check the CI configuration: these checks must run for the test branches of the queue. \
              If none starts, the test run fails at its timeout.".into()),
+        WaitReason::ChecksQueued { names, since } => says("Checks queued", "clock", Tone::Waiting, "CI has queued its checks and has not started them", format!("CI queued {} after the push at {since}, and none has started", quoted(names, " and ")).into(), "Its tests start when CI has a free runner; until then the test timeout does not count.".into()),
+        WaitReason::Retrying { class, attempt, of, evidence } => says("Checks run again", "restart", Tone::Active, "failed checks run again on the same candidate", retrying(class, *attempt, *of, evidence).into(), "Nothing has to be done. Pull requests behind it continue.".into()),
+        WaitReason::AwaitingReports { names, until } => Wait {
+            latest: Some(*until),
+            ..says("Waiting for test results", "hourglass", Tone::Waiting, "a check failed, and its test results are expected", format!("{} failed; the queue waits for the test results until {until}", quoted(names, " and ")).into(), "The test results decide whether the failure counts.".into())
+        },
         WaitReason::PredecessorTesting { prs } => says("Waiting for pull requests ahead", "clock", Tone::Waiting, "pull requests ahead of it are still being tested", format!("waiting for {} ahead", list(prs, 0)).into(), "Merges right after the pull requests ahead of it.".into()),
         WaitReason::SuccessorTesting { prs } => says("Waiting for pull requests behind", "clock", Tone::Waiting, "a later run that contains it has passed, but others in that run are still being tested", format!("a later run that contains it has passed; waiting for {} in that run", list(prs, 0)).into(), "Merges when they have passed, too.".into()),
         WaitReason::SuccessorWindow { depth } => says("Waiting for later pull requests", "warning", Tone::Warning, "later pull requests may still show that it is not at fault", window(*depth).into(), "If a later pull request that contains it passes, it counts as passed; otherwise it fails.".into()),
@@ -101,12 +107,30 @@ fn window(depth: u32) -> String {
     format!("its tests failed; {runs} behind it may still show that it is not at fault")
 }
 
-fn silent(names: &[String], since: Timestamp) -> String {
+fn quoted(names: &[String], separator: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(separator)
+}
+
+/// Why failed checks run again. A class of a later version has no words of its own.
+fn retrying(class: &str, attempt: u32, of: u32, evidence: &[String]) -> String {
+    let cause = RetryClass::parse(class).map_or("the evidence allows it", |class| match class {
+        RetryClass::Infrastructure => "CI failed, and not a test",
+        RetryClass::KnownFlaky => "only tests failed that are known to be flaky",
+        RetryClass::SeenElsewhere => "the same tests failed in the same way without these changes",
+    });
+    let evidence = match evidence {
+        [] => String::new(),
+        found => format!(": {}", found.join(", ")),
+    };
+    format!("its failed checks run again ({attempt} of {of}), because {cause}{evidence}")
+}
+
+fn silent(names: &[String], since: Timestamp) -> String {
     format!(
         "no check named {} has started since the push at {since}; \
          is it configured for the test branches?",
-        quoted.join(" or ")
+        quoted(names, " or ")
     )
 }
 

@@ -49,6 +49,9 @@ struct Gate {
     /// The name of the CI job with its matrix entry, the same in every run; default: from the CI system.
     #[arg(long)]
     job: Option<String>,
+    /// The required status that the job reports; default: the name of the CI job.
+    #[arg(long)]
+    check: Option<String>,
     /// The merge commit that was tested, or the commit that the tested one was merged into; default:
     /// from the CI system.
     #[arg(long)]
@@ -252,6 +255,7 @@ fn tested(gate: &Gate, place: &Place) -> Result<TestedRun, String> {
         sha: gate.sha.clone().or_else(|| place.sha()).ok_or_else(|| missing("sha"))?,
         pr: gate.pr.or_else(|| place.ci.pr.map(|pr| pr.0)),
         job: gate.job.clone().or_else(|| place.job()),
+        check: gate.check.clone().or_else(|| place.ci.job_name.clone()),
         base: gate.base.clone().or_else(|| place.base()),
         job_url: gate.job_url.clone().or_else(|| place.ci.job_url.clone()),
         variant: gate.variant.clone(),

@@ -82,6 +82,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         target: order.target.clone(),
         config_from: main,
         prs: vec![pr],
+        again: Vec::new(),
         required: vec!["test".to_owned()],
     };
     let job = ChecksJob { repository: repository.clone(), checks };

@@ -160,10 +160,13 @@ pub async fn revoked_checks_end_their_lease(stores: &Stores) {
             target: BranchName::new("main").expect("a branch"),
             config_from: Sha::new("c".repeat(40)).expect("a commit"),
             prs: vec![PrNumber(1)],
+            again: Vec::new(),
             required: vec!["test".into()],
         })
     };
-    sample.put_effects(vec![checks(run), checks(other), Effect::CancelChecks { run }]).await;
+    sample
+        .put_effects(vec![checks(run), checks(other), Effect::CancelChecks { run, on_host: None }])
+        .await;
     let leased = lease(&sample, EffectClass::Checks, 10, Uuid::new_v4()).await;
     assert_eq!(leased.len(), 2);
     assert_eq!(stores.queue.outbox.revoke_checks(sample.queue, run).await.expect("revoked"), 1);
@@ -181,7 +184,7 @@ pub async fn revoked_checks_end_their_lease(stores: &Stores) {
 pub async fn runs_with_a_build_or_landing_in_the_outbox_are_listed(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let run = RunId(Uuid::new_v4());
-    sample.put_effects(vec![Effect::CancelChecks { run }, Sample::inspect(1)]).await;
+    sample.put_effects(vec![Effect::CancelChecks { run, on_host: None }, Sample::inspect(1)]).await;
     assert_eq!(stores.queue.outbox.answering(sample.queue).await.expect("an answer"), []);
     sample.put_effects(vec![Sample::land(run)]).await;
     assert_eq!(stores.queue.outbox.answering(sample.queue).await.expect("an answer"), [run]);

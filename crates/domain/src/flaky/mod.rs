@@ -22,6 +22,7 @@ mod incident;
 mod intake;
 mod invariant;
 mod journal;
+mod known_failure;
 mod mask;
 mod monitor;
 mod origin;
@@ -56,6 +57,7 @@ pub use incident::{
 pub use intake::{Addition, HourCount, Intake, KnownKeys, ReportedTest, RunRecord, intake};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
+pub use known_failure::{KnownFailure, SEEN_WITHIN_HOURS, TestedChanges, known_failure};
 pub use mask::mask;
 pub use monitor::kinds::*;
 pub use monitor::{

@@ -199,7 +199,9 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
         EntryState::Pending { held_by: None, .. } => {
             stopped(queue).unwrap_or_else(|| waits_for_its_turn(queue, entry, ahead))
         }
-        EntryState::Testing { .. } => unreachable(queue).unwrap_or_else(|| waits_for_checks(queue, entry, run)),
+        EntryState::Testing { .. } => {
+            unreachable(queue).unwrap_or_else(|| waits_for_checks(queue, entry, run))
+        }
         EntryState::TestsPassed { .. } => stopped(queue).unwrap_or_else(|| {
             let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
             if !prs.is_empty() {

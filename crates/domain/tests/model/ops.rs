@@ -190,7 +190,8 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         (0..3_u32).prop_map(move |it| SettingsPatch { known_flaky_retries: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { seen_elsewhere_retries: Some(it), ..none() }),
         (0..4_u32).prop_map(move |it| SettingsPatch { retries_per_hour: Some(it), ..none() }),
-        (0..400_u32).prop_map(move |it| SettingsPatch { evidence_wait_seconds: Some(it), ..none() }),
+        (0..400_u32)
+            .prop_map(move |it| SettingsPatch { evidence_wait_seconds: Some(it), ..none() }),
         (0..60_u32).prop_map(move |it| SettingsPatch { start_timeout_minutes: Some(it), ..none() }),
         any::<bool>()
             .prop_map(move |it| SettingsPatch { automatic_testing_timeout: Some(it), ..none() }),

@@ -134,7 +134,10 @@ fn a_retry_that_passes_lands_what_was_tested_and_what_is_behind_keeps_its_run() 
     ends(&mut world, &behind, Success);
     world.settle();
     assert_eq!(world.landed, [1, 2]);
-    assert_eq!(decisions(&world).iter().filter(|it| matches!(it, Decision::RunCancelled { .. })).count(), 0);
+    assert_eq!(
+        decisions(&world).iter().filter(|it| matches!(it, Decision::RunCancelled { .. })).count(),
+        0
+    );
 }
 
 #[test]
@@ -347,8 +350,7 @@ fn a_queued_job_is_slow_and_not_red() {
 
 #[test]
 fn an_automatic_timeout_follows_from_passing_runs() {
-    let patch =
-        SettingsPatch { automatic_testing_timeout: Some(true), ..SettingsPatch::default() };
+    let patch = SettingsPatch { automatic_testing_timeout: Some(true), ..SettingsPatch::default() };
     let (mut world, mut checks) = under_test(patch, 1);
     for pr in 2..=21 {
         report(&mut world, &checks, "test", InProgress, None);

@@ -53,6 +53,7 @@ impl ChecksWorld for Followed {
                 target: BranchName::new("main").expect("a branch"),
                 config_from: main,
                 prs: vec![PrNumber(1)],
+                again: Vec::new(),
                 required: required.iter().map(ToString::to_string).collect(),
             },
         }

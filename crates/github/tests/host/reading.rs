@@ -112,6 +112,7 @@ async fn checks_are_followed_over_all_pages_until_they_have_ended() {
             target: BranchName::new("main").expect("a branch"),
             config_from: sha.clone(),
             prs: vec![PrNumber(1)],
+            again: Vec::new(),
             required: vec!["shard 149".into(), "last".into()],
         },
     };

@@ -69,6 +69,7 @@ impl Case {
                 target: BranchName::new("main").expect("a branch"),
                 config_from: self.main.clone(),
                 prs: vec![PrNumber(1)],
+                again: Vec::new(),
                 required: vec!["test".into()],
             },
         };

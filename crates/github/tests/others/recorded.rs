@@ -160,6 +160,7 @@ async fn checks(host: Arc<GitHubHost>, exchange: &Exchange, sha: &str) -> Vec<Ch
             target: BranchName::new("main").expect("a branch"),
             config_from: sha,
             prs: Vec::new(),
+            again: Vec::new(),
             required: vec!["never reported".into()],
         },
     };

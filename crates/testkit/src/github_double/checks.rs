@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use signalbox_domain::time::Timestamp;
 
 use super::state::{Asked, Reply, State};
 
@@ -40,15 +41,96 @@ impl<'a> Reported<'a> {
 impl State {
     /// Runs CI on a test branch: all check runs complete immediately, as the test has set.
     pub(super) fn run_ci(&mut self, sha: &str) {
-        let Some(ci) = &self.ci else { return };
-        let files = self.git.must(&["ls-tree", "-r", "--name-only", sha]);
-        let files: BTreeSet<String> = files.lines().map(ToOwned::to_owned).collect();
-        let ends = ci(&files);
         let suite = self.next_id();
-        for (name, conclusion) in ends {
+        for (name, conclusion) in self.ends_of_ci(sha, 1) {
             let reported = Reported { suite, ..Reported::ended(name, conclusion) };
             self.report(sha, &reported);
         }
+    }
+
+    /// What CI says about a commit in an attempt.
+    fn ends_of_ci(&self, sha: &str, attempt: u64) -> Vec<(&'static str, &'static str)> {
+        let Some(ci) = &self.ci else { return Vec::new() };
+        let files = self.git.must(&["ls-tree", "-r", "--name-only", sha]);
+        let files: BTreeSet<String> = files.lines().map(ToOwned::to_owned).collect();
+        ci(&files, attempt)
+    }
+
+    /// The check runs of the newest attempt of a workflow run, whose id is that of its suite, and
+    /// its commit.
+    fn of_workflow(&self, id: u64) -> Option<(String, Vec<Value>)> {
+        let of_suite = |run: &&Value| {
+            run["check_suite"]["id"].as_u64() == Some(id)
+                && run["app"]["id"].as_u64() == Some(ACTIONS.0)
+        };
+        self.check_runs.iter().find_map(|(sha, runs)| {
+            let newest: Vec<Value> =
+                Self::of_newest_attempts(runs).filter(of_suite).cloned().collect();
+            (!newest.is_empty()).then(|| (sha.clone(), newest))
+        })
+    }
+
+    /// actions/re-run-workflow-failed-jobs: the failed and the cancelled jobs get check runs of
+    /// another attempt, which are queued unless the test has set what CI does.
+    pub(super) fn rerun_failed_jobs(&mut self, id: u64) -> Reply {
+        let Some((sha, runs)) = self.of_workflow(id) else { return Reply::not_found() };
+        if runs.iter().any(|run| run["status"] != "completed") {
+            return Reply::error(403, "This workflow is already running");
+        }
+        let is_good = |run: &&Value| {
+            matches!(run["conclusion"].as_str(), Some("success" | "skipped" | "neutral"))
+        };
+        let failed: Vec<Value> = runs.iter().filter(|run| !is_good(run)).cloned().collect();
+        let attempt = self.attempts.get(&id).copied().unwrap_or(1) + 1;
+        self.attempts.insert(id, attempt);
+        let ends = self.ends_of_ci(&sha, attempt);
+        for run in failed {
+            let name = run["name"].as_str().unwrap_or_default();
+            let end = ends.iter().find(|(of, _)| *of == name);
+            let reported = match end {
+                Some((_, conclusion)) => Reported::ended(name, conclusion),
+                None => Reported { status: "queued", ..Reported::begun(name) },
+            };
+            self.report(&sha, &Reported { suite: id, ..reported });
+        }
+        Reply::new(201, json!({}))
+    }
+
+    /// actions/list-workflow-runs-for-repo of a commit.
+    pub(super) fn list_workflow_runs(&self, asked: &Asked) -> Reply {
+        let sha = asked.query.get("head_sha").map(String::as_str).unwrap_or_default();
+        let runs = self.check_runs.get(sha).map_or(&[][..], Vec::as_slice);
+        let suites: BTreeSet<u64> =
+            runs.iter().filter_map(|run| run["check_suite"]["id"].as_u64()).collect();
+        let found = suites.into_iter().filter_map(|id| {
+            let (_, jobs) = self.of_workflow(id)?;
+            let is_done = jobs.iter().all(|job| job["status"] == "completed");
+            let status = if is_done { "completed" } else { "in_progress" };
+            Some(json!({"id": id, "status": status, "head_sha": sha}))
+        });
+        let found: Vec<Value> = found.collect();
+        let total = found.len();
+        asked.page(found, |runs| json!({"total_count": total, "workflow_runs": runs}))
+    }
+
+    /// actions/cancel-workflow-run
+    pub(super) fn cancel_workflow_run(&mut self, id: u64) -> Reply {
+        let Some((sha, jobs)) = self.of_workflow(id) else { return Reply::not_found() };
+        let open: Vec<Value> =
+            jobs.into_iter().filter(|job| job["status"] != "completed").collect();
+        if open.is_empty() {
+            return Reply::error(409, "Cannot cancel a workflow run that is completed.");
+        }
+        for job in open {
+            for run in self.check_runs.entry(sha.clone()).or_default() {
+                if run["id"] == job["id"] {
+                    run["status"] = json!("completed");
+                    run["conclusion"] = json!("cancelled");
+                    run["completed_at"] = run["started_at"].clone();
+                }
+            }
+        }
+        Reply::new(202, json!({}))
     }
 
     /// Reports a check run; a second one of the same name gets a new id.
@@ -57,22 +139,36 @@ impl State {
         let (app, suite) = (reported.app, reported.suite);
         let is_workflow = app == ACTIONS.0;
         let slug = if is_workflow { ACTIONS.1.to_owned() } else { format!("app-{app}") };
+        let now: Timestamp = time::OffsetDateTime::now_utc().into();
+        let now = now.to_string();
         let details = format!("https://github.example/actions/runs/{suite}/job/{id}");
         let run = json!({
             "id": id, "name": reported.name, "head_sha": sha, "status": reported.status,
-            "conclusion": reported.conclusion, "html_url": "https://ci.example/1",
+            "conclusion": reported.conclusion,
+            "html_url": if is_workflow {
+                details.clone()
+            } else {
+                format!("https://github.example/runs/{id}")
+            },
             "details_url": is_workflow.then_some(details),
-            "started_at": null, "completed_at": null, "output": {"title": null},
+            "started_at": now, "completed_at": (reported.status == "completed").then_some(&now),
+            "output": {"title": null},
             "app": {"id": app, "slug": slug}, "check_suite": {"id": suite},
             "attempt": self.attempts.get(&suite).copied().unwrap_or(1),
         });
-        self.check_runs.entry(sha.to_owned()).or_default().push(run.clone());
+        let runs = self.check_runs.entry(sha.to_owned()).or_default();
+        // The job that was queued for another attempt is this one.
+        runs.retain(|it| {
+            let is_same = |key: &str| it[key] == run[key];
+            it["status"] != "queued" || !["name", "check_suite", "attempt"].into_iter().all(is_same)
+        });
+        runs.push(run.clone());
         self.tell("check_run", json!({"action": reported.status, "check_run": run}));
         id
     }
 
     /// The check runs of the latest attempt of each suite.
-    fn of_newest_attempts(runs: &[Value]) -> impl Iterator<Item = &Value> {
+    pub(super) fn of_newest_attempts(runs: &[Value]) -> impl Iterator<Item = &Value> {
         let is_same = |one: &Value, other: &Value| {
             one["name"] == other["name"] && one["check_suite"] == other["check_suite"]
         };

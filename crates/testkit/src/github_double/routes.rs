@@ -196,6 +196,11 @@ fn route(state: &mut State, asked: &Asked) -> Reply {
         (_, ["issues", id, "labels"]) => state.labels(asked, number(id), None),
         ("DELETE", ["issues", id, "labels", name]) => state.labels(asked, number(id), Some(name)),
         ("GET", ["collaborators", login, "permission"]) => state.permission(login),
+        ("GET", ["actions", "runs"]) => state.list_workflow_runs(asked),
+        ("POST", ["actions", "runs", id, "rerun-failed-jobs"]) => {
+            state.rerun_failed_jobs(number(id))
+        }
+        ("POST", ["actions", "runs", id, "cancel"]) => state.cancel_workflow_run(number(id)),
         ("GET", ["actions", "runs", id, "jobs"]) => state.jobs(asked, id),
         ("GET", ["actions", "runs", id]) => state.workflow_run(id),
         _ => Reply::not_found(),

@@ -99,6 +99,14 @@ impl GitHubDouble {
         &self,
         ci: impl Fn(&BTreeSet<String>) -> Vec<(&'static str, &'static str)> + Send + 'static,
     ) {
+        self.set_ci_attempts(move |files, _| ci(files));
+    }
+
+    /// As [`Self::set_ci`], but the result may depend on the attempt, from 1.
+    pub fn set_ci_attempts(
+        &self,
+        ci: impl Fn(&BTreeSet<String>, u64) -> Vec<(&'static str, &'static str)> + Send + 'static,
+    ) {
         self.state().ci = Some(Box::new(ci));
     }
 
@@ -318,7 +326,7 @@ impl GitHubDouble {
     pub fn passed_trees(&self) -> BTreeSet<String> {
         let state = self.state();
         let passed = state.check_runs.iter().filter(|(_, runs)| {
-            runs.iter().all(|run| run["conclusion"].as_str() == Some("success"))
+            State::of_newest_attempts(runs).all(|run| run["conclusion"].as_str() == Some("success"))
         });
         passed.map(|(sha, _)| state.git.tree(sha)).collect()
     }

@@ -94,8 +94,10 @@ pub(super) struct Note {
     pub(super) reactions: Vec<String>,
 }
 
-/// Computes the names and conclusions of a candidate's check runs from its files.
-pub(super) type Ci = Box<dyn Fn(&BTreeSet<String>) -> Vec<(&'static str, &'static str)> + Send>;
+/// Computes the names and conclusions of a candidate's check runs from its files and the number of
+/// the attempt.
+pub(super) type Ci =
+    Box<dyn Fn(&BTreeSet<String>, u64) -> Vec<(&'static str, &'static str)> + Send>;
 
 /// How the host merges wrongly, as a large host did in April 2026.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

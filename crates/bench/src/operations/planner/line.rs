@@ -202,6 +202,7 @@ impl Line {
             }
             Effect::InspectTarget { .. }
             | Effect::CancelChecks { .. }
+            | Effect::FindCauses { .. }
             | Effect::CheckLandings { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. } => {}

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use crate::ids::{BranchName, Sha};
 use crate::ports::{ChecksSink, HostError, Repository};
 use crate::queue::RunChecks;
 
@@ -21,9 +22,24 @@ pub trait ChecksRunner: Send + Sync {
     /// and when it ends. A required name that is not configured is reported immediately as failed,
     /// with the cause as its summary. Returns when all checks have completed.
     ///
+    /// Checks in [`RunChecks::again`] have failed before and run once more. Where the host's CI runs
+    /// them, this call has it do so, unless it already has. If the host refuses, it reports these
+    /// checks again as they were, at a later time.
+    ///
     /// Dropping the future, or [`ChecksSink::closed`], kills every process that was started. `Err`
     /// means that the result is unknown; the job is retried.
     async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError>;
+
+    /// Stops the host's CI from testing a candidate on its test branch, whose result is not needed.
+    /// Succeeds if nothing runs there, and if this installation may not stop it.
+    async fn cancel(
+        &self,
+        _repository: &Repository,
+        _sha: &Sha,
+        _branch: &BranchName,
+    ) -> Result<(), HostError> {
+        Ok(())
+    }
 
     /// Whether it reads the checks from a host whose CI runs them, where a rerun can turn a success
     /// back to pending. `false` if it runs them itself.

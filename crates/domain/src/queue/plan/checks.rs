@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::ids::{EntryId, PrNumber, RunId, Sha};
 
+use super::super::retry::{Verdict, described};
 use super::super::{
     Actor, CheckCause, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit,
     ExternalReport, FailureCause, IgnoredBecause, PassReason, Proven, Queue, Refusal, RunStatus,
     TestFailure, TestRun, lanes,
 };
-use super::super::retry::{Verdict, described};
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave, retry, timeouts};
 

@@ -1,13 +1,11 @@
 //! Facts: dispatch, and the facts about pull requests, outages and time.
 
 use super::super::{
-    Actor, CancelReason, Decision, EntryState, Exit, Fact, FailureCause, HostTrouble, IgnoredBecause,
-    MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, Reason,
+    Actor, CancelReason, Decision, EntryState, Exit, Fact, FailureCause, HostTrouble,
+    IgnoredBecause, MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, Reason,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{
-    advance, checks, composition, empty, host_facts, land, landings, leave, timeouts,
-};
+use super::{advance, checks, composition, empty, host_facts, land, landings, leave, timeouts};
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 

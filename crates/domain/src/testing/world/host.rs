@@ -3,7 +3,8 @@
 use crate::ids::{RunId, Sha};
 use crate::queue::{
     Ahead, BuildCandidate, Candidate, Change, Check, CheckCause, CheckConclusion, CheckStatus,
-    ConflictWith, Effect, Fact, FailureCause, HostStatuses, Land, LandRefusal, Mismatch, PullRequestState, RunChecks,
+    ConflictWith, Effect, Fact, FailureCause, HostStatuses, Land, LandRefusal, Mismatch,
+    PullRequestState, RunChecks,
 };
 
 use super::{Content, World, tree_of};
@@ -194,9 +195,10 @@ impl World {
 
     /// The awaited reports say what the rules say about the pull requests.
     fn find_causes(&self, run: RunId, sha: &Sha, checks: &[Check]) -> Fact {
-        let found = self.queue.run(run).and_then(|run| {
-            run.prs().find_map(|pr| self.rules.awaited.get(&pr.0)).cloned()
-        });
+        let found = self
+            .queue
+            .run(run)
+            .and_then(|run| run.prs().find_map(|pr| self.rules.awaited.get(&pr.0)).cloned());
         let cause = found.unwrap_or(FailureCause::New { tests: vec!["a test".into()] });
         let cause_of = |check: &Check| CheckCause {
             check: check.name.clone(),

@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Decision, Event, Fact, FailureCause, HostTrouble, HostTroubleKind, Input, Mergeability, Mode,
-    NumberedEffect, Priority, PullRequest, PullRequestState, Queue, Refusal, ReportedTargets,
-    Settings, Submission, Targets, Transition, absorb, decide,
+    Actor, Command, Decision, Event, Fact, FailureCause, HostTrouble, HostTroubleKind, Input,
+    Mergeability, Mode, NumberedEffect, Priority, PullRequest, PullRequestState, Queue, Refusal,
+    ReportedTargets, Settings, Submission, Targets, Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::flaky::{
-    Base, BranchClass, BranchRules, Origin, ReportedRun, RunOutcome, TestKey, Upload,
+    Base, BranchClass, BranchRules, Origin, ReportedRun, RunOutcome, TestKey, Upload, UploadSource,
 };
 use crate::ids::{OrgSlug, PrNumber, RepoName, Sha};
 use crate::time::{Span, Timestamp};
@@ -100,7 +100,14 @@ fn origin(
     sha: Option<&Sha>,
 ) -> Origin {
     let claims = &record.claims;
-    let claimed = claims.check.as_ref().or(claims.job_name.as_ref()).filter(|it| !it.is_empty());
+    // The job of a check of the plain git host has another name in every run.
+    let claimed = match record.source {
+        UploadSource::Checks => claims.check.as_ref(),
+        UploadSource::Bundle | UploadSource::JUnit | UploadSource::Import => {
+            claims.job_name.as_ref().or(claims.check.as_ref())
+        }
+    };
+    let claimed = claimed.filter(|it| !it.is_empty());
     let of_ci: Vec<&str> = ci.job.iter().map(String::as_str).collect();
     let claimed = claimed.map(|job| vec![record.source.as_str(), job.as_str()]);
     let is_claimed = claimed.is_some();

@@ -1,0 +1,227 @@
+//! The causes of failed checks, from the test results that were uploaded for the candidate.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use signalbox_domain::flaky::{
+    Admission, KnownFailure, QuarantineCause, RunOutcome, RunRecord, TestId, TestedChanges, Trust,
+    UploadId, known_failure,
+};
+use signalbox_domain::ids::Sha;
+use signalbox_domain::ports::{FlakyStores, RepoRef, Repository};
+use signalbox_domain::queue::{CheckCause, CheckReport, FailureCause, Queue, RetryClass, TestRun};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::upload::{Severity, UploadRecord, UploadState};
+
+use super::Error;
+use super::flaky::settings_of;
+
+/// The most uploads of a repository that are looked through, the newest first.
+const MOST_UPLOADS: u32 = 200;
+/// The most failing attempts that are read; with more, nothing is known.
+const MOST_ATTEMPTS: u32 = 1_000;
+/// The most failing tests that are judged; with more, nothing is known.
+const MOST_TESTS: usize = 100;
+/// The most runs of a test that are read.
+const MOST_RUNS: u32 = 200;
+/// The tolerance for clocks of CI machines, in hours.
+const CLOCKS_HOURS: u32 = 24;
+
+/// A run whose checks have failed.
+pub(super) struct FailedRun<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) queue: &'a Queue,
+    pub(super) run: &'a TestRun,
+}
+
+impl FailedRun<'_> {
+    fn repo(&self) -> RepoRef {
+        RepoRef { org: self.repository.org, id: self.repository.id }
+    }
+
+    /// When the present attempt started.
+    fn since(&self) -> Timestamp {
+        self.run.retries.last().map_or(self.run.started_at, |retry| retry.at)
+    }
+
+    /// Whether a check is declared to run nothing but tests and to upload their results.
+    fn is_declared(&self, check: &CheckReport) -> bool {
+        self.queue.header.settings.evidence_checks.contains(&check.name)
+    }
+}
+
+/// The causes of these checks' failures, as far as they are known. A check without an upload has
+/// none, unless it is declared to upload results; then they are awaited.
+pub(super) async fn causes(
+    stores: &FlakyStores,
+    failed: &FailedRun<'_>,
+    checks: &[CheckReport],
+) -> Result<Vec<CheckCause>, Error> {
+    let is_failure =
+        |check: &&CheckReport| check.conclusion.is_some_and(|conclusion| !conclusion.is_success());
+    let mut failures = checks.iter().filter(is_failure).peekable();
+    let Some(candidate) = failed.run.candidate.as_ref() else { return Ok(Vec::new()) };
+    if failures.peek().is_none() {
+        return Ok(Vec::new());
+    }
+    let repo = failed.repo();
+    let uploads = stores.uploads.list(repo.org, repo.id, None, MOST_UPLOADS).await?;
+    let of_candidate: Vec<&UploadRecord> = uploads
+        .iter()
+        .filter(|it| it.created_at >= failed.since() && it.trust == Trust::Token)
+        .filter(|it| is_of_commit(it, &candidate.sha))
+        .collect();
+    let mut found = Vec::new();
+    for check in failures {
+        let of_check: Vec<&UploadRecord> =
+            of_candidate.iter().copied().filter(|upload| is_of(upload, check)).collect();
+        if let Some(cause) = cause(stores, failed, check, &of_check, &candidate.sha).await? {
+            found.push(CheckCause { check: check.name.clone(), at: check.at, cause });
+        }
+    }
+    Ok(found)
+}
+
+/// Whether an upload is of this commit.
+fn is_of_commit(upload: &UploadRecord, sha: &Sha) -> bool {
+    let read = || upload.upload.as_ref().and_then(|it| it.sha.as_ref()).map(Sha::as_str);
+    upload.claims.sha.as_deref().or_else(read).is_some_and(|it| it == sha.as_str())
+}
+
+/// Whether an upload comes from the job of a check: it names the check, or its job has that name,
+/// also within a workflow that another one calls. One that is not read yet may still say so.
+fn is_of(upload: &UploadRecord, check: &CheckReport) -> bool {
+    let is_named = |name: &String| {
+        *name == check.name || check.name.strip_suffix(name).is_some_and(|it| it.ends_with(" / "))
+    };
+    if let Some(named) = &upload.claims.check {
+        return is_named(named);
+    }
+    let read = || upload.upload.as_ref().and_then(|it| it.job_name.as_ref());
+    match upload.claims.job_name.as_ref().or_else(read) {
+        Some(job) => is_named(job),
+        None => !is_read(upload),
+    }
+}
+
+/// Whether nothing more is expected of an upload.
+fn is_read(upload: &UploadRecord) -> bool {
+    match upload.state {
+        UploadState::Read | UploadState::Failed => true,
+        UploadState::Awaited | UploadState::Received => false,
+    }
+}
+
+async fn cause(
+    stores: &FlakyStores,
+    failed: &FailedRun<'_>,
+    check: &CheckReport,
+    uploads: &[&UploadRecord],
+    sha: &Sha,
+) -> Result<Option<FailureCause>, Error> {
+    let is_declared = failed.is_declared(check);
+    if uploads.is_empty() {
+        return Ok(is_declared.then_some(FailureCause::Awaited { until: None }));
+    }
+    if !uploads.iter().all(|upload| is_read(upload)) {
+        return Ok(Some(FailureCause::Awaited { until: None }));
+    }
+    let admitted_as = |admission| {
+        uploads.iter().any(|it| it.taken_in.as_ref().is_some_and(|it| it.admission == admission))
+    };
+    if admitted_as(Admission::Infrastructure) {
+        let evidence = vec![format!("{}: nearly all of its tests failed", check.name)];
+        return Ok(Some(FailureCause::Retry { class: RetryClass::Infrastructure, evidence }));
+    }
+    let Some(tests) = failed_tests(stores, failed, uploads, sha).await? else { return Ok(None) };
+    Ok(verdict(&tests, is_declared && uploads.iter().all(|upload| is_whole(upload))))
+}
+
+/// Whether an upload was read completely.
+fn is_whole(upload: &UploadRecord) -> bool {
+    upload.state == UploadState::Read
+        && upload.files.iter().all(|file| file.problem.is_none())
+        && upload.warnings.iter().all(|it| it.kind.severity() != Severity::Invalid)
+}
+
+/// A test that failed in the end, by its name, with what is known about the failure.
+type FailedTest = (String, KnownFailure);
+
+/// The tests that failed in the end; `None` if there is none or there are too many to tell.
+async fn failed_tests(
+    stores: &FlakyStores,
+    failed: &FailedRun<'_>,
+    uploads: &[&UploadRecord],
+    sha: &Sha,
+) -> Result<Option<Vec<FailedTest>>, Error> {
+    let (repo, ids) = (failed.repo(), uploads.iter().map(|it| it.id).collect::<BTreeSet<_>>());
+    let clocks = Span::hours(CLOCKS_HOURS);
+    let last = uploads.iter().map(|upload| upload.created_at).max().unwrap_or(failed.since());
+    let range = (failed.since().minus(clocks), last.plus(clocks));
+    let attempts = stores.reads.failed_runs(repo, sha, range, MOST_ATTEMPTS).await?;
+    if attempts.len() >= usize::try_from(MOST_ATTEMPTS).unwrap_or(usize::MAX) {
+        return Ok(None);
+    }
+    let mut failures: BTreeMap<TestId, RunRecord> = BTreeMap::new();
+    for attempt in attempts.into_iter().filter(|attempt| ids.contains(&attempt.upload)) {
+        failures.entry(attempt.test).or_insert(attempt);
+    }
+    if failures.len() > MOST_TESTS {
+        return Ok(None);
+    }
+    let tests: Vec<TestId> = failures.keys().copied().collect();
+    let settings = settings_of(repo, &stores.tests.repo(repo).await?);
+    let prs = failed.run.prs().collect();
+    let changes = TestedChanges { sha, prs: &prs, since: failed.run.started_at };
+    let mut found = Vec::new();
+    for record in stores.tests.tests(repo, &tests).await? {
+        let Some(failure) = failures.get(&record.test.id) else { continue };
+        let runs = stores.reads.recent_runs(repo, record.test.id, MOST_RUNS).await?;
+        if !failed_in_the_end(&runs, &ids) {
+            continue;
+        }
+        let known = known_failure(&record.test, &settings, failure, &runs, changes);
+        found.push((record.test.key.name.clone(), known));
+    }
+    Ok(Some(found).filter(|found| !found.is_empty()))
+}
+
+/// Whether the last attempt of a test that ran failed, in one of these uploads.
+fn failed_in_the_end(runs: &[RunRecord], uploads: &BTreeSet<UploadId>) -> bool {
+    let mut last: BTreeMap<UploadId, &RunRecord> = BTreeMap::new();
+    for run in runs.iter().filter(|run| uploads.contains(&run.upload)) {
+        let is_later = |known: &&RunRecord| (known.attempt, known.at) < (run.attempt, run.at);
+        if run.outcome != RunOutcome::Skipped && last.get(&run.upload).is_none_or(is_later) {
+            last.insert(run.upload, run);
+        }
+    }
+    last.values().any(|run| run.outcome == RunOutcome::Failed)
+}
+
+/// What the failed tests of a check say about it. `may_excuse`: whether it counts as passed if all
+/// of them are quarantined.
+fn verdict(tests: &[FailedTest], may_excuse: bool) -> Option<FailureCause> {
+    let first = |names: &mut dyn Iterator<Item = String>| -> Vec<String> {
+        names.take(FailureCause::NAMED).collect()
+    };
+    let new = || tests.iter().filter(|(_, known)| *known == KnownFailure::New);
+    if new().next().is_some() {
+        let tests = first(&mut new().map(|(name, _)| name.clone()));
+        return Some(FailureCause::New { tests });
+    }
+    let causes: Option<Vec<(&String, &QuarantineCause)>> = tests
+        .iter()
+        .map(|(name, known)| match known {
+            KnownFailure::Quarantined(cause) => Some((name, cause)),
+            KnownFailure::Flaky | KnownFailure::SeenElsewhere | KnownFailure::New => None,
+        })
+        .collect();
+    if let Some(causes) = causes.filter(|_| may_excuse) {
+        let named = causes.iter().map(|(name, cause)| format!("{name} ({cause})"));
+        return Some(FailureCause::Quarantined { tests: first(&mut { named }) });
+    }
+    let is_seen = |(_, known): &FailedTest| *known == KnownFailure::SeenElsewhere;
+    let class =
+        if tests.iter().any(is_seen) { RetryClass::SeenElsewhere } else { RetryClass::KnownFlaky };
+    let evidence = first(&mut tests.iter().map(|(name, _)| name.clone()));
+    Some(FailureCause::Retry { class, evidence })
+}

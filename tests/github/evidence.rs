@@ -1,0 +1,189 @@
+//! Failed jobs that say nothing about a pull request do not evict it: they run again on the same
+//! candidate, or count as passed, and only within what the evidence allows.
+
+use serde_json::json;
+use signalbox_domain::queue::Change;
+use signalbox_testkit::github_double::{Carelessness, Reported};
+
+use crate::system::System;
+
+async fn system() -> System {
+    System::new(Carelessness::default(), json!({ "concurrency": 4 })).await
+}
+
+fn reruns(system: &System) -> usize {
+    let log = system.world.double.log();
+    log.iter().filter(|it| it.path.ends_with("/rerun-failed-jobs")).count()
+}
+
+/// A report of tests, each with the message of its failure.
+fn report(tests: &[(&str, Option<&str>)]) -> String {
+    let case = |(name, failure): &(&str, Option<&str>)| match failure {
+        None => format!("<testcase classname=\"shop\" name=\"{name}\" time=\"0.1\"/>"),
+        Some(message) => format!(
+            "<testcase classname=\"shop\" name=\"{name}\" time=\"0.1\">\
+             <failure message=\"{message}\">{message}</failure></testcase>"
+        ),
+    };
+    let cases: String = tests.iter().map(case).collect();
+    format!("<testsuite name=\"shop\" tests=\"{}\">{cases}</testsuite>", tests.len())
+}
+
+/// Uploads a report of the job `test`, and waits until it is stored.
+async fn upload(system: &System, branch: &str, sha: &str, report: String) {
+    let query = format!("repo=github.com/Acme/calc&branch={branch}&sha={sha}&job=test&check=test");
+    let receipt = system.upload(&query, report).await;
+    let id = receipt["upload_id"].as_str().expect("an id").to_owned();
+    system
+        .until("the upload was read", async |it: &System| {
+            it.get(&format!("/v1/flaky-tests/uploads/{id}")).await["state"] == "read"
+        })
+        .await;
+}
+
+/// A test `wobbly` that is flaky: it failed and passed on the same commit of `main`.
+async fn with_a_flaky_test(system: &System) {
+    let main = system.world.bare(&["rev-parse", "main"]);
+    for failure in [Some("connection reset"), None] {
+        let tests = [("wobbly", failure), ("solid", None), ("steady", None)];
+        upload(system, "main", main.trim(), report(&tests)).await;
+    }
+    let page = json!({ "page_size": 10, "page_token": "" });
+    let asked = json!({ "org_url_slug": "acme", "status": "FLAKY", "page_query": page });
+    system
+        .until("the test is flaky", async |it: &System| {
+            let listed = it.call("flaky-tests/list-unhealthy-tests", asked.clone()).await;
+            listed["tests"][0]["name"] == "wobbly"
+        })
+        .await;
+}
+
+/// CI that leaves the result to the test.
+async fn under_test(system: &System, name: &str) -> (Change, String) {
+    system.world.double.set_ci(|_| Vec::new());
+    let change = system.world.open(name, &[(&format!("{name}.txt"), "x\n")]);
+    system.submit(&change).await;
+    let sha = system.candidate(&change).await;
+    (change, sha)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_job_and_one_that_never_started_run_again() {
+    for lost in ["cancelled", "startup_failure"] {
+        let system = system().await;
+        system.world.double.set_ci_attempts(move |_, attempt| {
+            vec![("test", if attempt == 1 { lost } else { "success" })]
+        });
+        let change = system.world.open("one", &[("b.txt", "b\n")]);
+        system.submit(&change).await;
+        system.until_state(&change, "MERGED").await;
+        assert_eq!(reruns(&system), 1, "{lost}");
+        system.only_tested_trees_have_landed();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_stays_lost_fails_after_two_retries_and_the_reason_is_shown_meanwhile() {
+    let system = system().await;
+    let (change, sha) = under_test(&system, "one").await;
+    let double = &system.world.double;
+    double.report_run(&sha, &Reported::ended("test", "cancelled"));
+    for attempt in 1..=2 {
+        let shown = json!({
+            "kind": "retrying", "class": "INFRASTRUCTURE", "attempt": attempt, "of": 2,
+            "evidence": ["test: cancelled"],
+        });
+        system
+            .until("the retry is shown", async |it: &System| {
+                it.entry(&change).await["waitReason"] == shown
+            })
+            .await;
+        system.until("it runs again", async |it: &System| reruns(it) == attempt).await;
+        double.report_run(&sha, &Reported::ended("test", "cancelled"));
+    }
+    system.until_state(&change, "FAILED").await;
+    assert_eq!(reruns(&system), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_flaky_test_runs_again_and_a_new_failure_of_it_or_of_another_test_does_not() {
+    let system = system().await;
+    with_a_flaky_test(&system).await;
+    let double = &system.world.double;
+    // Quarantine is off, so that the failure is not excused where the tests run.
+    let (innocent, sha) = under_test(&system, "innocent").await;
+    let branch = format!("signalbox-merge/pr-{}", innocent.pr);
+    let failed = report(&[("wobbly", Some("timed out")), ("solid", None)]);
+    upload(&system, &branch, &sha, failed).await;
+    double.report_run(&sha, &Reported::ended("test", "failure"));
+    system.until_waits(&innocent, "retrying").await;
+    let reason = system.entry(&innocent).await["waitReason"].clone();
+    assert_eq!(
+        (&reason["class"], &reason["evidence"]),
+        (&json!("KNOWN_FLAKY"), &json!(["wobbly"]))
+    );
+    system.until("it runs again", async |it: &System| reruns(it) == 1).await;
+    double.report_run(&sha, &Reported::ended("test", "success"));
+    system.until_state(&innocent, "MERGED").await;
+
+    let (guilty, sha) = under_test(&system, "guilty").await;
+    let branch = format!("signalbox-merge/pr-{}", guilty.pr);
+    let failed = report(&[("wobbly", Some("timed out")), ("solid", Some("2 is not 3"))]);
+    upload(&system, &branch, &sha, failed).await;
+    double.report_run(&sha, &Reported::ended("test", "failure"));
+    system.until_state(&guilty, "FAILED").await;
+    assert_eq!(reruns(&system), 1, "a new failure never runs again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_with_test_results_waits_for_them_and_is_excused_by_the_quarantine() {
+    let system = system().await;
+    with_a_flaky_test(&system).await;
+    let quarantine = json!({ "quarantineEnabled": true, "autoQuarantine": "flaky" });
+    system.call("flaky-tests/update-settings", quarantine).await;
+    let settings = json!({ "evidenceChecks": ["test"], "evidenceWaitSeconds": 3600 });
+    system.call("updateQueue", settings).await;
+    let (change, sha) = under_test(&system, "one").await;
+    system.world.double.report_run(&sha, &Reported::ended("test", "failure"));
+    system.until_waits(&change, "awaiting_reports").await;
+    let branch = format!("signalbox-merge/pr-{}", change.pr);
+    let failed = report(&[("wobbly", Some("timed out")), ("solid", None)]);
+    upload(&system, &branch, &sha, failed).await;
+    system.until_state(&change, "MERGED").await;
+    assert_eq!(reruns(&system), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_result_is_not_needed_is_cancelled() {
+    let system = system().await;
+    let (change, sha) = under_test(&system, "one").await;
+    let double = &system.world.double;
+    double.report_run(&sha, &Reported::begun("test"));
+    system.until_waits(&change, "checks_running").await;
+    system.call("cancelPullRequest", json!({ "pr": { "number": change.pr.0 } })).await;
+    let cancelled = |it: &System| {
+        it.world
+            .double
+            .log()
+            .iter()
+            .any(|call| call.path.ends_with("/cancel") && call.method == "POST")
+    };
+    system.until("its workflow run is cancelled", async |it: &System| cancelled(it)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_permission_to_run_jobs_again_a_lost_job_fails_as_before() {
+    let system = system().await;
+    let double = &system.world.double;
+    double.plan(
+        "POST",
+        "/rerun-failed-jobs",
+        9,
+        signalbox_testkit::github_double::Fault::Status(403),
+    );
+    let (change, sha) = under_test(&system, "one").await;
+    double.report_run(&sha, &Reported::ended("test", "cancelled"));
+    system.until_state(&change, "FAILED").await;
+    let entry = system.entry(&change).await;
+    assert!(entry.to_string().contains("could not be run again"), "{entry}");
+}
