@@ -42,8 +42,9 @@ enum Outcome {
     Facts(Vec<Fact>),
     /// The effect is done, without a fact.
     Done,
-    /// The answer depends on an active landing: repeat the call soon.
-    Unsettled,
+    /// The answer depends on something that has not happened yet, in these words: repeat the call
+    /// soon.
+    Unsettled(&'static str),
 }
 
 impl EffectRunner {
@@ -98,16 +99,12 @@ impl EffectRunner {
                 self.done(leased).await?
             }
             Ok(Outcome::Done) => self.done(leased).await?,
-            Ok(Outcome::Unsettled) => {
+            Ok(Outcome::Unsettled(words)) => {
                 let now = self.context.clock.now();
                 let (at, since) = (
                     now.plus(Span::seconds(UNSETTLED_SECONDS)),
                     leased.failing_since.unwrap_or(now),
                 );
-                let words = match &leased.effect {
-                    Effect::FindCauses { .. } => "waiting for test results",
-                    _ => "waiting for the head of the target branch",
-                };
                 let kept = self.context.stores.outbox.retry(leased.token, at, since, words).await?;
                 if kept { "retried" } else { "lost" }
             }
@@ -213,7 +210,9 @@ impl EffectRunner {
                 let verdict = candidate::build(&self.context, &self.queues, host, &order).await?;
                 verdict.map(|verdict| match verdict {
                     Verdict::Final(facts) => Outcome::Facts(facts),
-                    Verdict::Unsettled => Outcome::Unsettled,
+                    Verdict::Unsettled => {
+                        Outcome::Unsettled("waiting for the head of the target branch")
+                    }
                 })
             }
             Effect::Land(land) => land_candidate(host, repository, land).await.map(one),
@@ -245,7 +244,7 @@ impl EffectRunner {
                 let known: Vec<CheckCause> =
                     causes.iter().filter(|it| !is_awaited(it)).cloned().collect();
                 if causes.iter().any(is_awaited) {
-                    return Ok(Ok(Outcome::Unsettled));
+                    return Ok(Ok(Outcome::Unsettled("waiting for test results")));
                 }
                 let (run, sha) = (*run, sha.clone());
                 // A check without a known cause has no reports; the failure counts as it is.

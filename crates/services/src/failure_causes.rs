@@ -133,7 +133,8 @@ async fn cause(
         return Ok(Some(FailureCause::Retry { class: RetryClass::Infrastructure, evidence }));
     }
     let Some(tests) = failed_tests(stores, failed, uploads, sha).await? else { return Ok(None) };
-    Ok(verdict(&tests, is_declared && uploads.iter().all(|upload| is_whole(upload))))
+    let may_excuse = is_declared && uploads.iter().all(|upload| is_whole(upload));
+    Ok(Some(verdict(&tests, may_excuse)))
 }
 
 /// Whether an upload was read completely.
@@ -199,14 +200,14 @@ fn failed_in_the_end(runs: &[RunRecord], uploads: &BTreeSet<UploadId>) -> bool {
 
 /// What the failed tests of a check say about it. `may_excuse`: whether it counts as passed if all
 /// of them are quarantined.
-fn verdict(tests: &[FailedTest], may_excuse: bool) -> Option<FailureCause> {
+fn verdict(tests: &[FailedTest], may_excuse: bool) -> FailureCause {
     let first = |names: &mut dyn Iterator<Item = String>| -> Vec<String> {
         names.take(FailureCause::NAMED).collect()
     };
     let new = || tests.iter().filter(|(_, known)| *known == KnownFailure::New);
     if new().next().is_some() {
         let tests = first(&mut new().map(|(name, _)| name.clone()));
-        return Some(FailureCause::New { tests });
+        return FailureCause::New { tests };
     }
     let causes: Option<Vec<(&String, &QuarantineCause)>> = tests
         .iter()
@@ -217,11 +218,11 @@ fn verdict(tests: &[FailedTest], may_excuse: bool) -> Option<FailureCause> {
         .collect();
     if let Some(causes) = causes.filter(|_| may_excuse) {
         let named = causes.iter().map(|(name, cause)| format!("{name} ({cause})"));
-        return Some(FailureCause::Quarantined { tests: first(&mut { named }) });
+        return FailureCause::Quarantined { tests: first(&mut { named }) };
     }
     let is_seen = |(_, known): &FailedTest| *known == KnownFailure::SeenElsewhere;
     let class =
         if tests.iter().any(is_seen) { RetryClass::SeenElsewhere } else { RetryClass::KnownFlaky };
     let evidence = first(&mut tests.iter().map(|(name, _)| name.clone()));
-    Some(FailureCause::Retry { class, evidence })
+    FailureCause::Retry { class, evidence }
 }

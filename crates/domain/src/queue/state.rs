@@ -228,8 +228,7 @@ pub struct Header {
     /// When a filling batch, for which a slot is free, starts.
     #[cfg_attr(feature = "serde", serde(default))]
     pub batch_due: Option<Timestamp>,
-    /// When failed checks ran again, for the budget of an hour; older times are dropped with the
-    /// next retry.
+    /// When failed checks ran again within an hour before the last retry.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub retried: Vec<Timestamp>,
     /// How long the last passing runs took from the start of their first check, in seconds, oldest

@@ -5,6 +5,7 @@ mod evidence;
 mod incidents;
 mod intake;
 mod invariants;
+mod known_failures;
 mod monitors;
 mod names;
 mod people;

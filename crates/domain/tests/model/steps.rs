@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use signalbox_domain::queue::{
-    Awaited, Effect, EntryState, Fact, PrState, Queue, QueueState, RequestedState, awaited,
-    check_invariants,
+    Awaited, Decision, Effect, EntryState, Fact, FailureCause, PrState, Queue, QueueState,
+    RequestedState, awaited, check_invariants,
 };
 use signalbox_domain::testing::World;
+use signalbox_domain::time::Span;
 
 use crate::ops::{Op, apply};
 
@@ -57,6 +58,22 @@ pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
     } else {
         assert!(is <= limit.max(was), "Q2: {is} of {limit} slots, {was} before {op:?}");
         assert!(bisects <= of_bisections.max(bisected), "Q2: {bisects} bisections after {op:?}");
+    }
+    // A retry is within the budgets, and never for a new failure.
+    for decision in &after.decisions {
+        let Decision::Retried { run, prs, retry } = decision else { continue };
+        for entry in prs.iter().filter_map(|pr| after.queue.entry_of(*pr)) {
+            let (used, budget) = (entry.retries.of(retry.class), retry.class.budget(settings));
+            assert!(used <= budget, "#{}: {used} of {budget} retries after {op:?}", entry.pr);
+        }
+        let hour_ago = after.at.minus(Span::hours(1));
+        let within_hour = after.queue.header.retried.iter().filter(|at| **at > hour_ago).count();
+        assert!(within_hour <= usize::try_from(settings.retries_per_hour).expect("small"));
+        let run = before.queue.run(*run).expect("it was under test");
+        let causes = retry.failed.iter().filter_map(|check| run.cause_of(check));
+        for cause in causes {
+            assert!(!matches!(cause, FailureCause::New { .. }), "{cause:?} after {op:?}");
+        }
     }
     // Q3: no entry vanishes: a live entry stays live or ends.
     for entry in before.queue.entries_in_order() {

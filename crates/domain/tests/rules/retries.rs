@@ -100,24 +100,27 @@ fn failed_because(world: &World, pr: u32) -> (FailReason, Vec<String>) {
 fn what_ci_lost_runs_again_on_the_same_candidate_within_its_budget() {
     for conclusion in [Cancelled, Stale] {
         let (mut world, checks) = under_test(SettingsPatch::default(), 1);
-        let mut last = checks.clone();
+        let mut attempts = checks.clone();
         for attempt in 1..=2 {
-            let lost = ends(&mut world, &last, conclusion);
-            let word = conclusion.as_str().to_lowercase();
+            let lost = ends(&mut world, &attempts, conclusion);
+            let shown = conclusion.as_str().to_lowercase();
             let reason = WaitReason::Retrying {
                 class: "INFRASTRUCTURE".into(),
                 attempt,
                 of: 2,
-                evidence: vec![format!("test: {word}")],
+                evidence: vec![format!("test: {shown}")],
             };
             assert_eq!(waits(&world, 1), reason);
-            last = next_checks(&mut world);
-            assert_eq!((last.run, &last.candidate), (checks.run, &checks.candidate));
-            assert_eq!((&last.required, &last.again), (&vec!["test".to_owned()], &vec![lost]));
+            attempts = next_checks(&mut world);
+            assert_eq!((attempts.run, &attempts.candidate), (checks.run, &checks.candidate));
+            assert_eq!(
+                (&attempts.required, &attempts.again),
+                (&vec!["test".to_owned()], &vec![lost])
+            );
         }
-        ends(&mut world, &last, conclusion);
-        let word = conclusion.as_str().to_lowercase();
-        let failed = (FailReason::RequiredStatus, vec![format!("test: {word}")]);
+        ends(&mut world, &attempts, conclusion);
+        let shown = conclusion.as_str().to_lowercase();
+        let failed = (FailReason::RequiredStatus, vec![format!("test: {shown}")]);
         assert_eq!(failed_because(&world, 1), failed, "the budget is used up");
         assert_eq!(retries(&world), [(RetryClass::Infrastructure, 1); 2]);
     }
