@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use glob::MatchOptions;
 use signalbox_client::{TestedRun, Upload};
 
 use crate::flaky_tests::{FlakyTests, flaky_tests};
@@ -111,7 +110,7 @@ async fn send(reports: Reports) -> Result<(), CliError> {
     repo(&reports.repo)?;
     let mut files = reports.files;
     for pattern in &reports.junit {
-        files.extend(matching(pattern)?);
+        files.extend(some_matching(pattern)?);
     }
     let count = files.len();
     let upload = Upload {
@@ -138,14 +137,13 @@ async fn send(reports: Reports) -> Result<(), CliError> {
 
 /// The files that match a pattern, by name. A pattern that matches no file is an error: the results
 /// of a job would be missing silently.
-fn matching(pattern: &str) -> Result<Vec<PathBuf>, CliError> {
-    let wrong = |problem: String| CliError::Pattern { pattern: pattern.to_owned(), problem };
-    let options = MatchOptions { require_literal_separator: true, ..MatchOptions::default() };
-    let found = glob::glob_with(pattern, options).map_err(|error| wrong(error.to_string()))?;
-    let found = found.collect::<Result<Vec<_>, _>>();
-    let mut files = found.map_err(|error| wrong(error.to_string()))?;
-    files.retain(|file| file.is_file());
-    if files.is_empty() { Err(wrong("no file matches".to_owned())) } else { Ok(files) }
+fn some_matching(pattern: &str) -> Result<Vec<PathBuf>, CliError> {
+    let files = gate::matching(std::slice::from_ref(&pattern.to_owned()))?;
+    if files.is_empty() {
+        let problem = "no file matches".to_owned();
+        return Err(CliError::Pattern { pattern: pattern.to_owned(), problem });
+    }
+    Ok(files)
 }
 
 /// A file's name and its content.
@@ -187,7 +185,7 @@ mod checks {
             std::fs::write(file, "").expect("written");
         }
         let names = |pattern: &str| -> Result<Vec<String>, CliError> {
-            let found = matching(&folder.path().join(pattern).display().to_string())?;
+            let found = some_matching(&folder.path().join(pattern).display().to_string())?;
             let name = |file: PathBuf| file.strip_prefix(folder.path()).map(Path::to_path_buf);
             let names = found.into_iter().map(|it| name(it).expect("inside").display().to_string());
             Ok(names.collect())

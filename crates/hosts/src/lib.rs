@@ -14,7 +14,7 @@ pub use local::{
     HookError, LocalRepositories, OpenRequest, Problem, PushAnswer, PushCommand, PushRequest,
     StaleLock,
 };
-pub use message::{Authored, message, squash_message, title_and_body};
+pub use message::{Authored, message, squash_message};
 pub use registry::{ConnectedHosts, NamedSettings};
 pub use settings::{ConnectError, HostSettings, SettingError, parse, table};
 pub use toml::{Table, Value};

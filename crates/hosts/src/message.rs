@@ -18,7 +18,7 @@ pub struct Authored {
 }
 
 /// The title and the body of a change's commit. The body has no end of line.
-pub fn title_and_body(change: &Change) -> (String, String) {
+fn title_and_body(change: &Change) -> (String, String) {
     let title = format!("{} (#{})", change.title, change.pr);
     let lines = change.body.lines().filter(|line| !line.starts_with("merge-commit-title:"));
     let body = lines.collect::<Vec<_>>().join("\n").trim().to_owned();

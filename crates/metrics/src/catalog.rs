@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use signalbox_domain::ids::{OrgId, QueueId};
+use signalbox_domain::ids::{OrgId, QueueId, RunId};
 use signalbox_domain::ports::{Backlog, Exposition, Observed, Observer, QueueRef};
-use signalbox_domain::queue::measure;
+use signalbox_domain::queue::{Decision, Retry, RetryClass, measure};
 use signalbox_domain::time::{Span, Timestamp};
 use uuid::Uuid;
 
@@ -40,9 +40,17 @@ pub fn server_metrics() -> Vec<MetricRow> {
     let zero = Uuid::nil();
     let queue = QueueRef { org: OrgId(zero), id: QueueId(zero) };
     let (took, outcome, host) = (Span::seconds(1), "done", "h");
+    let class = RetryClass::Infrastructure;
+    let retry = Retry {
+        class,
+        evidence: Vec::new(),
+        failed: Vec::new(),
+        at: Timestamp::from_unix_seconds(1),
+    };
+    let retried = Decision::Retried { run: RunId(zero), prs: Vec::new(), retry };
     let resets_at = Timestamp::from_unix_seconds(1);
     for seen in [
-        Observed::Step { queue, input: "submit", decisions: &[], took },
+        Observed::Step { queue, input: "submit", decisions: &[retried], took },
         Observed::EffectRun { queue, effect: "land", outcome, took },
         Observed::Request { operation: "getQueue", status: 200, took },
         Observed::RequestShed { share: "write" },

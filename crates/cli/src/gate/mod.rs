@@ -21,6 +21,7 @@ use signalbox_terminal::{Signals, note};
 use crate::CliError;
 use crate::server::repo;
 use place::Place;
+pub(crate) use reports::matching;
 use reports::{Before, Naming};
 use shown::{Annotations, Shown, show};
 use verdict::{Answer, Ended, Read, Verdict, judge};
@@ -163,7 +164,7 @@ fn ended(status: ExitStatus) -> Ended {
 
 async fn decide(gate: &Gate, ended: Ended, before: &Before) -> Result<ExitCode, CliError> {
     repo(&gate.repo)?;
-    let mut files = reports::matching(&gate.junit)?;
+    let mut files = matching(&gate.junit)?;
     files.retain(|file| reports::is_new(file, before));
     let variant = gate.variant.as_deref().unwrap_or_default();
     let read = reports::read(&files, &Naming { org: &gate.org, repo: &gate.repo, variant });

@@ -24,8 +24,8 @@ pub(super) struct Naming<'a> {
     pub(super) variant: &'a str,
 }
 
-/// The files that match the patterns.
-pub(super) fn matching(patterns: &[String]) -> Result<Vec<PathBuf>, CliError> {
+/// The files that match the patterns; none if there is none.
+pub(crate) fn matching(patterns: &[String]) -> Result<Vec<PathBuf>, CliError> {
     let options = MatchOptions { require_literal_separator: true, ..MatchOptions::default() };
     let mut files = Vec::new();
     for pattern in patterns {

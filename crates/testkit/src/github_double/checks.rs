@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use signalbox_domain::time::Timestamp;
+use signalbox_domain::time::{Span, Timestamp};
 
 use super::state::{Asked, Reply, State};
 
@@ -140,7 +140,9 @@ impl State {
         let is_workflow = app == ACTIONS.0;
         let slug = if is_workflow { ACTIONS.1.to_owned() } else { format!("app-{app}") };
         let now: Timestamp = time::OffsetDateTime::now_utc().into();
-        let now = now.to_string();
+        let is_completed = reported.status == "completed";
+        // What has ended took a minute.
+        let started = if is_completed { now.minus(Span::minutes(1)) } else { now };
         let details = format!("https://github.example/actions/runs/{suite}/job/{id}");
         let run = json!({
             "id": id, "name": reported.name, "head_sha": sha, "status": reported.status,
@@ -151,7 +153,8 @@ impl State {
                 format!("https://github.example/runs/{id}")
             },
             "details_url": is_workflow.then_some(details),
-            "started_at": now, "completed_at": (reported.status == "completed").then_some(&now),
+            "started_at": started.to_string(),
+            "completed_at": is_completed.then(|| now.to_string()),
             "output": {"title": null},
             "app": {"id": app, "slug": slug}, "check_suite": {"id": suite},
             "attempt": self.attempts.get(&suite).copied().unwrap_or(1),

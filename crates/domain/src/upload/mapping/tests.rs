@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::super::{Claims, ContentHash, FoundRun, WarningKind};
 use super::*;
-use crate::flaky::{Trust, UploadId, UploadSource};
+use crate::flaky::{Trust, UploadId};
 use crate::ids::{OrgId, RepoId};
 
 const NOW: i64 = 1_767_225_600;
@@ -48,7 +48,17 @@ fn run(name: &str, outcome: RunOutcome) -> FoundRun {
 }
 
 fn mapped(meta: Option<BundleMeta>, runs: Vec<FoundRun>, claims: Claims) -> Mapped {
+    mapped_from(UploadSource::Bundle, meta, runs, claims)
+}
+
+fn mapped_from(
+    source: UploadSource,
+    meta: Option<BundleMeta>,
+    runs: Vec<FoundRun>,
+    claims: Claims,
+) -> Mapped {
     let (record, received) = record(claims);
+    let record = UploadRecord { source, ..record };
     let found = FoundReport { meta, runs, files: Vec::new(), digest: ContentHash([0; 32]) };
     let org = OrgSlug::new("acme").expect("a slug");
     let repo = RepoName::parse("github.com/acme/calc").expect("a name");
@@ -125,7 +135,12 @@ fn the_origin_of_results_is_their_job_and_base() {
     let named = |name: &str| Claims { job_name: Some(name.into()), ..claims("main", None) };
     assert_ne!(plain(named("linux")), plain(named("windows")));
     let check = |run| Claims { check: Some("unit".into()), ..named(run) };
-    assert_eq!(plain(check("unit of test run 1")), plain(check("unit of test run 2")));
+    let of_check = |claims| mapped_from(UploadSource::Checks, None, vec![], claims).upload.origin;
+    assert_eq!(of_check(check("unit of test run 1")), of_check(check("unit of test run 2")));
+    // Elsewhere the job names the matrix entry, too.
+    assert_ne!(plain(check("unit (linux)")), plain(check("unit (windows)")));
+    let status = Claims { check: Some("unit".into()), ..claims("main", None) };
+    assert_ne!(plain(status), plain(claims("main", None)));
     let base = Claims { base: Some("c".into()), ..claims("topic", Some(7)) };
     assert_eq!(plain(base), Origin::new(None, Base::Merged("c")));
 }
