@@ -154,6 +154,37 @@ async fn a_check_with_test_results_waits_for_them_and_is_excused_by_the_quaranti
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_ran_out_of_time_is_not_excused() {
+    let system = system().await;
+    with_a_flaky_test(&system).await;
+    let quarantine = json!({ "quarantineEnabled": true, "autoQuarantine": "flaky" });
+    system.call("flaky-tests/update-settings", quarantine).await;
+    let settings = json!({ "evidenceChecks": ["test"], "knownFlakyRetries": 0 });
+    system.call("updateQueue", settings).await;
+    let (change, sha) = under_test(&system, "one").await;
+    let branch = format!("signalbox-merge/pr-{}", change.pr);
+    let failed = report(&[("wobbly", Some("timed out")), ("solid", None)]);
+    upload(&system, &branch, &sha, failed).await;
+    system.world.double.report_run(&sha, &Reported::ended("test", "timed_out"));
+    system.until_state(&change, "FAILED").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_depend_on_a_repeated_one_are_waited_for() {
+    let system = system().await;
+    system.world.double.require("main", &["test", "package"], &[]);
+    system.world.double.set_ci_attempts(|_, attempt| match attempt {
+        1 => vec![("test", "cancelled"), ("package", "skipped")],
+        _ => vec![("test", "success"), ("package", "failure")],
+    });
+    let change = system.world.open("one", &[("b.txt", "b\n")]);
+    system.submit(&change).await;
+    system.until_state(&change, "FAILED").await;
+    assert_eq!(reruns(&system), 1);
+    assert_eq!(system.world.double.landed_trees().len(), 1, "only the base");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_whose_result_is_not_needed_is_cancelled() {
     let system = system().await;
     let (change, sha) = under_test(&system, "one").await;

@@ -140,9 +140,11 @@ impl LocalChecksRunner {
         let find = |name: &String| {
             config.checks.iter().filter(is_run_here).find(|check| check.name == *name)
         };
-        let missing: Vec<CheckReport> = job
-            .checks
-            .required
+        let wanted = match job.checks.again.as_slice() {
+            [] => job.checks.required.clone(),
+            again => again.iter().map(|check| check.name.clone()).collect(),
+        };
+        let missing: Vec<CheckReport> = wanted
             .iter()
             .filter(|name| find(name).is_none())
             .map(|name| {
@@ -156,7 +158,7 @@ impl LocalChecksRunner {
         if !missing.is_empty() {
             sink.report(missing).await?;
         }
-        for (number, check) in job.checks.required.iter().filter_map(find).enumerate() {
+        for (number, check) in wanted.iter().filter_map(find).enumerate() {
             let begun = self.report(job, &check.name, CheckStatus::InProgress, None);
             sink.report(vec![begun]).await?;
             let result = self.run_one(job, &git, check, number, &mut stopped).await?;

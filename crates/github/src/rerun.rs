@@ -46,7 +46,8 @@ pub(crate) fn is_stale(report: &CheckReport, again: &[CheckReport]) -> bool {
     again.iter().any(|failed| {
         (&failed.name, failed.conclusion, &failed.url)
             == (&report.name, report.conclusion, &report.url)
-            && report.at <= failed.at
+            // Each attempt of a job has an address of its own; other apps may keep theirs.
+            && (matches!(place(&report.url), Some(Place::Workflow(_))) || report.at <= failed.at)
     })
 }
 
@@ -84,6 +85,27 @@ impl GitHubHost {
             }
         }
         Ok(Rerun::Requested)
+    }
+
+    /// Whether every workflow run that these checks are jobs of has ended. One that may not be read
+    /// counts as ended.
+    pub(crate) async fn workflows_have_ended(
+        &self,
+        repo: &RepoName,
+        checks: &[CheckReport],
+    ) -> Result<bool, HostError> {
+        let places: BTreeSet<Place> = checks.iter().filter_map(|it| place(&it.url)).collect();
+        for place in places {
+            let Place::Workflow(id) = place else { continue };
+            let run: Result<wire::ListedRun, Refused> =
+                self.client.get(repo, &format!("/actions/runs/{id}")).await;
+            match run {
+                Ok(run) if run.status.as_deref() != Some("completed") => return Ok(false),
+                Ok(_) | Err(Refused { status: 403 | 404, .. }) => {}
+                Err(refused) => return Err(refused.error),
+            }
+        }
+        Ok(true)
     }
 
     /// Cancels the workflow runs of a candidate on its test branch. Without the permission they end

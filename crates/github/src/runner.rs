@@ -19,22 +19,30 @@ const AFTER_HINT: Duration = Duration::from_millis(500);
 
 /// Who waits for reports on which commit.
 #[derive(Default)]
-pub(crate) struct Waiters(Mutex<BTreeMap<Sha, Arc<Notify>>>);
+pub(crate) struct Waiters(Mutex<BTreeMap<Sha, (usize, Arc<Notify>)>>);
 
 impl Waiters {
     fn join(&self, sha: &Sha) -> Arc<Notify> {
         let mut waiters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiters.entry(sha.clone()).or_default().clone()
+        let (count, waiter) = waiters.entry(sha.clone()).or_default();
+        *count += 1;
+        waiter.clone()
     }
 
     fn leave(&self, sha: &Sha) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(sha);
+        let mut waiters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((count, _)) = waiters.get_mut(sha) {
+            *count -= 1;
+            if *count == 0 {
+                waiters.remove(sha);
+            }
+        }
     }
 
     /// Wakes the tasks that wait for reports on that commit.
     pub(crate) fn hint(&self, sha: &Sha) {
         let waiters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(waiter) = waiters.get(sha) {
+        if let Some((_, waiter)) = waiters.get(sha) {
             // A hint that comes while the host is being asked is kept for the next pause.
             waiter.notify_one();
         }
@@ -61,24 +69,42 @@ impl GitHubChecks {
         let after = self.0.reread_after.to_std();
         let (mut pause, longest) = (after / 10, after / 2);
         let mut told: Vec<CheckReport> = Vec::new();
-        let again = &job.checks.again;
+        let (repo, again) = (&job.repository.name, &job.checks.again);
         let mut is_requested = again.is_empty();
         loop {
             let (target, on) = (&job.checks.target, &job.checks.config_from);
-            let mut reports = self.0.reports(&job.repository.name, sha, target, on).await?;
+            let mut reports = self.0.reports(repo, sha, target, on).await?;
             let stale: Vec<CheckReport> =
                 reports.extract_if(.., |report| is_stale(report, again)).collect();
             // Another server may have requested it before it stopped: what has a newer report runs.
-            if !is_requested && !stale.is_empty() {
-                match self.0.rerun(&job.repository.name, &stale).await? {
+            if !is_requested
+                && !stale.is_empty()
+                && self.0.workflows_have_ended(repo, again).await?
+            {
+                match self.0.rerun(repo, &stale).await? {
                     Rerun::Requested => is_requested = true,
                     Rerun::Busy => {}
                     Rerun::Refused(words) => {
-                        let ended = stale.into_iter().map(|check| not_repeated(check, &words));
+                        let ended =
+                            stale.into_iter().map(|check| not_repeated(check, again, &words));
                         // A closed sink wants no report.
                         let _closed = sink.report(ended.collect()).await;
                         return Ok(());
                     }
+                }
+            }
+            if !again.is_empty() {
+                let repeated = |name: &String| again.iter().any(|it| it.name == *name);
+                let names: Vec<String> =
+                    job.checks.required.iter().filter(|it| repeated(it)).cloned().collect();
+                let ended = have_ended(&names, &reports)
+                    && self.0.workflows_have_ended(repo, again).await?;
+                if ended {
+                    // Jobs that depend on the repeated ones have their results now.
+                    reports = self.0.reports(repo, sha, target, on).await?;
+                    reports.retain(|report| !is_stale(report, again));
+                } else {
+                    reports.retain(|it| it.conclusion.is_none() && repeated(&it.name));
                 }
             }
             let fresh = news(&told, &reports);
@@ -116,13 +142,14 @@ fn news(told: &[CheckReport], reports: &[CheckReport]) -> Vec<CheckReport> {
 }
 
 /// The report of a check that the host does not run again: it stays as it was.
-fn not_repeated(check: CheckReport, words: &str) -> CheckReport {
+fn not_repeated(check: CheckReport, again: &[CheckReport], words: &str) -> CheckReport {
     let summary = match check.summary {
         Some(summary) => format!("{summary}; it could not be run again: {words}"),
         None => format!("it could not be run again: {words}"),
     };
     let conclusion = Some(CheckConclusion::Failure);
-    let at = check.at.plus(Span::from_micros(1));
+    let before = again.iter().filter(|it| it.name == check.name).map(|it| it.at);
+    let at = before.chain([check.at]).max().unwrap_or(check.at).plus(Span::from_micros(1));
     CheckReport { summary: Some(summary), conclusion, at, ..check }
 }
 

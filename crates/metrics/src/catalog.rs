@@ -43,6 +43,7 @@ pub fn server_metrics() -> Vec<MetricRow> {
     let class = RetryClass::Infrastructure;
     let retry = Retry {
         class,
+        classes: vec![class],
         evidence: Vec::new(),
         failed: Vec::new(),
         at: Timestamp::from_unix_seconds(1),

@@ -20,6 +20,8 @@ pub struct QueueSink {
     queues: Arc<QueueService>,
     queue: QueueRef,
     checked: Option<(RunId, Sha)>,
+    /// The checks that this attempt repeats; empty for the first one.
+    again: Vec<CheckReport>,
     closed: AtomicBool,
     failed: AtomicBool,
     read: AtomicBool,
@@ -40,7 +42,13 @@ impl QueueSink {
             | Effect::CheckLandings { .. }
             | Effect::Land(_) => None,
         };
+        let again = if let Effect::RunChecks(checks) = &leased.effect {
+            checks.again.clone()
+        } else {
+            Vec::new()
+        };
         Self {
+            again,
             context,
             queues,
             queue: leased.queue,
@@ -86,6 +94,9 @@ impl ChecksSink for QueueSink {
         // A report that cannot be stored closes the sink: the lease expires, and the next server
         // that leases the effect runs the checks again.
         let stored = async {
+            if !self.queues.awaits_attempt(self.queue, run, &self.again).await? {
+                return Ok(false);
+            }
             if checks.iter().any(|it| it.conclusion.is_some_and(|it| !it.is_success())) {
                 self.queues.reread_target(self.queue).await?;
                 // The causes first: a failure without a known cause is final.
@@ -98,7 +109,7 @@ impl ChecksSink for QueueSink {
             let read = self.read.load(Ordering::SeqCst);
             let fact = Fact::ChecksReported { run, sha, checks, read };
             self.queues.absorb(self.queue, fact).await?;
-            self.queues.awaits_checks(self.queue, run).await
+            self.queues.awaits_attempt(self.queue, run, &self.again).await
         };
         let wanted = stored.await;
         self.failed.fetch_or(wanted.is_err(), Ordering::SeqCst);

@@ -239,7 +239,11 @@ impl EffectRunner {
                 }
             }
             Effect::FindCauses { run, sha, checks } => {
-                let causes = self.queues.causes(leased.queue, *run, checks).await?;
+                let awaited = self.queues.awaited_reports(leased.queue, *run, checks).await?;
+                if awaited.is_empty() {
+                    return Ok(Ok(Outcome::Done));
+                }
+                let causes = self.queues.causes(leased.queue, *run, &awaited).await?;
                 let is_awaited = |it: &CheckCause| matches!(it.cause, FailureCause::Awaited { .. });
                 let known: Vec<CheckCause> =
                     causes.iter().filter(|it| !is_awaited(it)).cloned().collect();
@@ -249,7 +253,7 @@ impl EffectRunner {
                 let (run, sha) = (*run, sha.clone());
                 // A check without a known cause has no reports; the failure counts as it is.
                 let unknown =
-                    checks.iter().filter(|check| !known.iter().any(|it| it.check == check.name));
+                    awaited.iter().filter(|check| !known.iter().any(|it| it.check == check.name));
                 let unknown = unknown.map(|check| CheckCause {
                     check: check.name.clone(),
                     at: check.at,

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
     Admission, KnownFailure, QuarantineCause, RunOutcome, RunRecord, TestId, TestedChanges, Trust,
-    UploadId, known_failure,
+    UploadId, UploadSource, known_failure,
 };
 use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{FlakyStores, RepoRef, Repository};
-use signalbox_domain::queue::{CheckCause, CheckReport, FailureCause, Queue, RetryClass, TestRun};
+use signalbox_domain::queue::{
+    CheckCause, CheckConclusion, CheckReport, FailureCause, Queue, RetryClass, TestRun,
+};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::{Severity, UploadRecord, UploadState};
 
@@ -65,6 +67,11 @@ pub(super) async fn causes(
     }
     let repo = failed.repo();
     let uploads = stores.uploads.list(repo.org, repo.id, None, MOST_UPLOADS).await?;
+    let is_cut = uploads.len() >= usize::try_from(MOST_UPLOADS).unwrap_or(usize::MAX)
+        && uploads.last().is_some_and(|oldest| oldest.created_at >= failed.since());
+    if is_cut {
+        return Ok(Vec::new());
+    }
     let of_candidate: Vec<&UploadRecord> = uploads
         .iter()
         .filter(|it| it.created_at >= failed.since() && it.trust == Trust::Token)
@@ -72,8 +79,11 @@ pub(super) async fn causes(
         .collect();
     let mut found = Vec::new();
     for check in failures {
-        let of_check: Vec<&UploadRecord> =
-            of_candidate.iter().copied().filter(|upload| is_of(upload, check)).collect();
+        let of_check: Vec<&UploadRecord> = of_candidate
+            .iter()
+            .copied()
+            .filter(|upload| is_of(upload, check, failed.run))
+            .collect();
         if let Some(cause) = cause(stores, failed, check, &of_check, &candidate.sha).await? {
             found.push(CheckCause { check: check.name.clone(), at: check.at, cause });
         }
@@ -89,9 +99,14 @@ fn is_of_commit(upload: &UploadRecord, sha: &Sha) -> bool {
 
 /// Whether an upload comes from the job of a check: it names the check, or its job has that name,
 /// also within a workflow that another one calls. One that is not read yet may still say so.
-fn is_of(upload: &UploadRecord, check: &CheckReport) -> bool {
+fn is_of(upload: &UploadRecord, check: &CheckReport, run: &TestRun) -> bool {
+    let is_within =
+        |check: &str, job: &str| check.strip_suffix(job).is_some_and(|it| it.ends_with(" / "));
+    let required = || run.required.iter().flat_map(|required| &required.names);
     let is_named = |name: &String| {
-        *name == check.name || check.name.strip_suffix(name).is_some_and(|it| it.ends_with(" / "))
+        let is_only_one =
+            || required().filter(|it| *it == name || is_within(it, name)).count() == 1;
+        *name == check.name || (is_within(&check.name, name) && is_only_one())
     };
     if let Some(named) = &upload.claims.check {
         return is_named(named);
@@ -133,13 +148,19 @@ async fn cause(
         return Ok(Some(FailureCause::Retry { class: RetryClass::Infrastructure, evidence }));
     }
     let Some(tests) = failed_tests(stores, failed, uploads, sha).await? else { return Ok(None) };
-    let may_excuse = is_declared && uploads.iter().all(|upload| is_whole(upload));
+    // A check that was cancelled or ran out of time has run less than its reports say. Checks that
+    // run here are excused, or not, where their exit is known.
+    let may_excuse = is_declared
+        && check.conclusion == Some(CheckConclusion::Failure)
+        && uploads.iter().all(|upload| is_whole(upload));
     Ok(Some(verdict(&tests, may_excuse)))
 }
 
 /// Whether an upload was read completely.
 fn is_whole(upload: &UploadRecord) -> bool {
     upload.state == UploadState::Read
+        && upload.source != UploadSource::Checks
+        && upload.repeats.is_none()
         && upload.files.iter().all(|file| file.problem.is_none())
         && upload.warnings.iter().all(|it| it.kind.severity() != Severity::Invalid)
 }
@@ -154,7 +175,13 @@ async fn failed_tests(
     uploads: &[&UploadRecord],
     sha: &Sha,
 ) -> Result<Option<Vec<FailedTest>>, Error> {
-    let (repo, ids) = (failed.repo(), uploads.iter().map(|it| it.id).collect::<BTreeSet<_>>());
+    let repo = failed.repo();
+    // What repeats another upload is stored once, under the id of that one.
+    let ids: BTreeSet<UploadId> = uploads.iter().map(|it| it.repeats.unwrap_or(it.id)).collect();
+    let counted = uploads.iter().filter(|upload| upload.repeats.is_none());
+    let counts: Option<Vec<u32>> =
+        counted.map(|it| it.taken_in.as_ref().map(|outcome| outcome.failed)).collect();
+    let Some(expected) = counts.map(|counts| counts.iter().sum::<u32>()) else { return Ok(None) };
     let clocks = Span::hours(CLOCKS_HOURS);
     let last = uploads.iter().map(|upload| upload.created_at).max().unwrap_or(failed.since());
     let range = (failed.since().minus(clocks), last.plus(clocks));
@@ -177,17 +204,20 @@ async fn failed_tests(
     for record in stores.tests.tests(repo, &tests).await? {
         let Some(failure) = failures.get(&record.test.id) else { continue };
         let runs = stores.reads.recent_runs(repo, record.test.id, MOST_RUNS).await?;
-        if !failed_in_the_end(&runs, &ids) {
+        if failed_in_the_end(&runs, &ids) == Some(false) {
             continue;
         }
         let known = known_failure(&record.test, &settings, failure, &runs, changes);
         found.push((record.test.key.name.clone(), known));
     }
-    Ok(Some(found).filter(|found| !found.is_empty()))
+    // Failures that were not found could be new ones.
+    let is_complete = usize::try_from(expected).is_ok_and(|expected| expected <= found.len());
+    Ok(Some(found).filter(|found| is_complete && !found.is_empty()))
 }
 
-/// Whether the last attempt of a test that ran failed, in one of these uploads.
-fn failed_in_the_end(runs: &[RunRecord], uploads: &BTreeSet<UploadId>) -> bool {
+/// Whether the last attempt of a test that ran failed, in one of these uploads; `None` if none of its
+/// runs is among these.
+fn failed_in_the_end(runs: &[RunRecord], uploads: &BTreeSet<UploadId>) -> Option<bool> {
     let mut last: BTreeMap<UploadId, &RunRecord> = BTreeMap::new();
     for run in runs.iter().filter(|run| uploads.contains(&run.upload)) {
         let is_later = |known: &&RunRecord| (known.attempt, known.at) < (run.attempt, run.at);
@@ -195,7 +225,8 @@ fn failed_in_the_end(runs: &[RunRecord], uploads: &BTreeSet<UploadId>) -> bool {
             last.insert(run.upload, run);
         }
     }
-    last.values().any(|run| run.outcome == RunOutcome::Failed)
+    let failed = || last.values().any(|run| run.outcome == RunOutcome::Failed);
+    (!last.is_empty()).then(failed)
 }
 
 /// What the failed tests of a check say about it. `may_excuse`: whether it counts as passed if all

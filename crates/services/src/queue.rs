@@ -8,8 +8,8 @@ use signalbox_domain::ports::{
     CreateError, GitHost, Located, PullRequestQuery, QueueKey, QueueRef, Repository, Version,
 };
 use signalbox_domain::queue::{
-    CheckCause, CheckReport, Command, Fact, Input, Mode, Queue, RequestedState, Settings,
-    SettingsPatch,
+    CheckCause, CheckReport, Command, Fact, Input, Mode, Queue, RequestedState, RunStatus,
+    Settings, SettingsPatch,
 };
 use signalbox_domain::token::{Caller, Scope};
 
@@ -226,6 +226,23 @@ impl QueueService {
     }
 
     /// Whether a run still waits for its checks.
+    /// Those of these failed checks whose test reports a run still waits for.
+    pub(super) async fn awaited_reports(
+        &self,
+        queue: QueueRef,
+        run: RunId,
+        checks: &[CheckReport],
+    ) -> Result<Vec<CheckReport>, Error> {
+        let Some(queue) = self.state(queue).await? else { return Ok(Vec::new()) };
+        let testing = queue.run(run).filter(|run| run.status == RunStatus::Testing);
+        let Some(run) = testing else { return Ok(Vec::new()) };
+        let awaited: Vec<&CheckReport> = run.awaited_reports().map(|(check, _)| check).collect();
+        let is_awaited = |check: &&CheckReport| {
+            awaited.iter().any(|it| it.name == check.name && it.at == check.at)
+        };
+        Ok(checks.iter().filter(is_awaited).cloned().collect())
+    }
+
     /// The causes of failed checks of a run, as far as they are known.
     pub(super) async fn causes(
         &self,
@@ -241,6 +258,21 @@ impl QueueService {
         let Some(run) = queue.run(run) else { return Ok(Vec::new()) };
         let failed = FailedRun { repository: &repository, queue: &queue, run };
         failure_causes::causes(&self.context().tests, &failed, checks).await
+    }
+
+    /// Whether a run waits for the reports of this attempt: the one that repeats these checks. A
+    /// retry has replaced any other.
+    pub(super) async fn awaits_attempt(
+        &self,
+        queue: QueueRef,
+        run: RunId,
+        again: &[CheckReport],
+    ) -> Result<bool, Error> {
+        let Some((_, state)) = self.stepper.load(queue).await? else { return Ok(false) };
+        Ok(state.run(run).is_some_and(|run| {
+            let last = run.retries.last().map_or(&[][..], |retry| &retry.failed);
+            run.status.is_running() && last == again
+        }))
     }
 
     pub(super) async fn awaits_checks(&self, queue: QueueRef, run: RunId) -> Result<bool, Error> {

@@ -94,9 +94,9 @@ pub struct RunChecks {
     pub prs: Vec<PrNumber>,
     /// The required statuses without external checks; checks of other names need not run.
     pub required: Vec<String>,
-    /// The failed checks that must run again, as they were reported; empty for the first time.
-    /// Where the host's CI runs them, they are run again before their reports are read, and these
-    /// reports count no more.
+    /// The failed checks that must run again, as they were reported; empty for the first time. Others
+    /// need not run. Where the host's CI runs them, it runs them again with all that depend on them,
+    /// and then every required check is reported anew.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub again: Vec<Check>,
 }

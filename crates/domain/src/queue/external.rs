@@ -24,6 +24,12 @@ impl TestRun {
         self.required.as_ref().map(|required| required.external.as_slice()).unwrap_or_default()
     }
 
+    /// The required checks that are not external, in the order of their names.
+    pub(super) fn own_checks(&self) -> Vec<String> {
+        let names = self.required.iter().flat_map(|required| &required.names);
+        names.filter(|name| !self.external().contains(name)).cloned().collect()
+    }
+
     /// Whether a report of an external check changes this run; `false` for a repeated report, and
     /// for one that another report has overtaken. The first conclusion of a check is final.
     ///

@@ -53,9 +53,9 @@ pub enum FailureCause {
         /// What says so: failed tests, or a sentence; at most [`FailureCause::NAMED`].
         evidence: Vec<String>,
     },
-    /// A test failed in a way that is new.
+    /// A test failed in a way that is new, or no report names a failed test.
     New {
-        /// The tests with new failures; at most [`FailureCause::NAMED`].
+        /// The tests with new failures, if any; at most [`FailureCause::NAMED`].
         tests: Vec<String>,
     },
 }
@@ -63,6 +63,11 @@ pub enum FailureCause {
 impl FailureCause {
     /// The most tests that a cause names.
     pub const NAMED: usize = 10;
+
+    /// Whether no report says anything about the failure.
+    fn names_no_test(&self) -> bool {
+        matches!(self, Self::New { tests } if tests.is_empty())
+    }
 }
 
 /// The cause of a failed check of a run.
@@ -83,6 +88,8 @@ pub struct CheckCause {
 pub struct Retry {
     /// The class of the failure; of several, the first in the order of [`RetryClass::ALL`].
     pub class: RetryClass,
+    /// All classes of the failures, each of which uses its budget.
+    pub classes: Vec<RetryClass>,
     /// What says so.
     pub evidence: Vec<String>,
     /// The failed checks, as they were reported.
@@ -199,11 +206,23 @@ impl TestRun {
         }
         match (self.cause_of(check), check.conclusion) {
             (Some(FailureCause::Retry { class, evidence }), _) => Some((*class, evidence.clone())),
-            (None, Some(CheckConclusion::Cancelled | CheckConclusion::Stale)) => {
+            (cause, Some(CheckConclusion::Cancelled | CheckConclusion::Stale))
+                if cause.is_none_or(FailureCause::names_no_test) =>
+            {
                 Some((RetryClass::Infrastructure, vec![described(check)]))
             }
             (Some(_) | None, _) => None,
         }
+    }
+
+    /// Whether a required check may still end: one that has started, and one without a report unless
+    /// it is silent and only the host would run it.
+    fn has_open_checks(&self) -> bool {
+        let names = self.required.iter().flat_map(|required| &required.names);
+        names.into_iter().any(|name| match self.checks.iter().find(|it| it.name == *name) {
+            Some(check) => check.conclusion.is_none(),
+            None => !(self.read && self.silent.contains(name)),
+        })
     }
 
     /// Judges the failed checks of this run, of which there is at least one.
@@ -231,15 +250,16 @@ impl TestRun {
             evidence.extend(found);
             failed.push(check.clone());
         }
-        let (done, of) = self.progress();
-        if awaits || done < of {
+        if awaits || self.has_open_checks() {
             return Verdict::Wait;
         }
-        let first = RetryClass::ALL.iter().copied().find(|class| classes.contains(class));
-        first.map_or(Verdict::Fail, |class| {
-            evidence.truncate(FailureCause::NAMED);
-            Verdict::Retry(Retry { class, evidence, failed, at })
-        })
+        let all = RetryClass::ALL.iter().copied();
+        let classes: Vec<RetryClass> = all.filter(|class| classes.contains(class)).collect();
+        evidence.truncate(FailureCause::NAMED);
+        match classes.first().copied() {
+            Some(class) => Verdict::Retry(Retry { class, classes, evidence, failed, at }),
+            None => Verdict::Fail,
+        }
     }
 }
 

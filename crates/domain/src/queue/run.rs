@@ -213,6 +213,9 @@ pub struct TestRun {
     /// Required statuses without a report [`SILENCE_MINUTES`] after the push.
     #[cfg_attr(feature = "serde", serde(default))]
     pub silent: Vec<String>,
+    /// Whether its checks are read from a host whose CI runs them.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
+    pub read: bool,
     /// When the first of its required checks started, or ended without a known start.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub first_check_at: Option<Timestamp>,

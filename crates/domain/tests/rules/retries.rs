@@ -202,10 +202,61 @@ fn a_new_failure_beside_a_lost_check_ends_the_run_without_waiting() {
     ends(&mut world, &checks, Success);
     report(&mut world, &checks, "lint", Completed, Some(Cancelled));
     let again = next_checks(&mut world);
-    assert_eq!(again.required, ["lint"]);
+    let names: Vec<&str> = again.again.iter().map(|check| check.name.as_str()).collect();
+    assert_eq!((names, again.required.as_slice()), (vec!["lint"], checks.required.as_slice()));
     report(&mut world, &again, "lint", Completed, Some(Success));
     world.settle();
     assert_eq!(world.landed, [1]);
+}
+
+#[test]
+fn every_class_of_a_retry_uses_its_budget() {
+    let names = vec!["lint".to_owned(), "test".to_owned()];
+    let patch = SettingsPatch { required_statuses: Some(names), ..SettingsPatch::default() };
+    let (mut world, checks) = under_test(patch, 1);
+    report(&mut world, &checks, "lint", Completed, Some(Cancelled));
+    fails_by(&mut world, &checks, by(RetryClass::KnownFlaky));
+    let again = next_checks(&mut world);
+    assert_eq!(retries(&world), [(RetryClass::Infrastructure, 2)]);
+    report(&mut world, &again, "lint", Completed, Some(Success));
+    fails_by(&mut world, &again, by(RetryClass::KnownFlaky));
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus, "one retry for flakes");
+}
+
+#[test]
+fn a_lost_check_does_not_wait_for_one_that_is_never_reported() {
+    let names = vec!["build".to_owned(), "test".to_owned()];
+    let patch = SettingsPatch { required_statuses: Some(names), ..SettingsPatch::default() };
+    let (mut world, checks) = under_test(patch, 1);
+    report(&mut world, &checks, "build", Completed, Some(Cancelled));
+    assert_eq!(retries(&world), [], "the other one may still start");
+    world.wait(Span::minutes(10));
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(retries(&world), [(RetryClass::Infrastructure, 1)]);
+    let again = next_checks(&mut world);
+    report(&mut world, &again, "build", Completed, Some(Success));
+    ends(&mut world, &again, Success);
+    world.settle();
+    assert_eq!(world.landed, [1]);
+}
+
+#[test]
+fn a_lost_check_without_test_results_stays_lost() {
+    let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+    let lost = ends(&mut world, &checks, Cancelled);
+    assert_eq!(retries(&world), [(RetryClass::Infrastructure, 1)]);
+    let again = next_checks(&mut world);
+    explain(&mut world, &checks, &lost, by(RetryClass::KnownFlaky));
+    world.wait(Span::seconds(1));
+    let at = world.at.plus(Span::seconds(1));
+    let (run, sha) = (checks.run, checks.candidate.sha.clone());
+    let awaited = FailureCause::Awaited { until: None };
+    let causes = vec![CheckCause { check: "test".into(), at, cause: awaited }];
+    world.take_in(&Fact::CausesFound { run, sha, causes });
+    let lost = ends(&mut world, &again, Cancelled);
+    assert!(matches!(waits(&world, 1), WaitReason::AwaitingReports { .. }));
+    explain(&mut world, &checks, &lost, FailureCause::New { tests: Vec::new() });
+    assert_eq!(retries(&world), [(RetryClass::Infrastructure, 1); 2]);
 }
 
 #[test]

@@ -70,16 +70,16 @@ impl State {
         })
     }
 
-    /// actions/re-run-workflow-failed-jobs: the failed and the cancelled jobs get check runs of
-    /// another attempt, which are queued unless the test has set what CI does.
+    /// actions/re-run-workflow-failed-jobs: the failed and the cancelled jobs, and the jobs that were
+    /// skipped because they depend on those, get check runs of another attempt, which are queued
+    /// unless the test has set what CI does.
     pub(super) fn rerun_failed_jobs(&mut self, id: u64) -> Reply {
         let Some((sha, runs)) = self.of_workflow(id) else { return Reply::not_found() };
         if runs.iter().any(|run| run["status"] != "completed") {
             return Reply::error(403, "This workflow is already running");
         }
-        let is_good = |run: &&Value| {
-            matches!(run["conclusion"].as_str(), Some("success" | "skipped" | "neutral"))
-        };
+        let is_good =
+            |run: &&Value| matches!(run["conclusion"].as_str(), Some("success" | "neutral"));
         let failed: Vec<Value> = runs.iter().filter(|run| !is_good(run)).cloned().collect();
         let attempt = self.attempts.get(&id).copied().unwrap_or(1) + 1;
         self.attempts.insert(id, attempt);
@@ -96,6 +96,12 @@ impl State {
         Reply::new(201, json!({}))
     }
 
+    fn shown_workflow(id: u64, sha: &str, jobs: &[Value]) -> Value {
+        let is_done = jobs.iter().all(|job| job["status"] == "completed");
+        let status = if is_done { "completed" } else { "in_progress" };
+        json!({"id": id, "status": status, "head_sha": sha})
+    }
+
     /// actions/list-workflow-runs-for-repo of a commit.
     pub(super) fn list_workflow_runs(&self, asked: &Asked) -> Reply {
         let sha = asked.query.get("head_sha").map(String::as_str).unwrap_or_default();
@@ -104,9 +110,7 @@ impl State {
             runs.iter().filter_map(|run| run["check_suite"]["id"].as_u64()).collect();
         let found = suites.into_iter().filter_map(|id| {
             let (_, jobs) = self.of_workflow(id)?;
-            let is_done = jobs.iter().all(|job| job["status"] == "completed");
-            let status = if is_done { "completed" } else { "in_progress" };
-            Some(json!({"id": id, "status": status, "head_sha": sha}))
+            Some(Self::shown_workflow(id, sha, &jobs))
         });
         let found: Vec<Value> = found.collect();
         let total = found.len();
@@ -291,7 +295,11 @@ impl State {
 
     /// actions/get-workflow-run
     pub(super) fn workflow_run(&self, id: &str) -> Reply {
-        let run = id.parse().ok().and_then(|id: u64| self.workflow_runs.get(&id));
-        run.map_or_else(Reply::not_found, |run| Reply::new(200, run.clone()))
+        let Ok(number) = id.parse::<u64>() else { return Reply::not_found() };
+        if let Some(run) = self.workflow_runs.get(&number) {
+            return Reply::new(200, run.clone());
+        }
+        let Some((sha, jobs)) = self.of_workflow(number) else { return Reply::not_found() };
+        Reply::new(200, Self::shown_workflow(number, &sha, &jobs))
     }
 }

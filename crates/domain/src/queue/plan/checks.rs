@@ -29,6 +29,7 @@ pub(super) fn reported(
         return builder.ignored(IgnoredBecause::Superseded);
     }
     let mut run = Arc::unwrap_or_clone(run);
+    run.read |= read;
     let mut news = false;
     for report in reports {
         news |= note(&mut run, report, read);
@@ -76,6 +77,14 @@ pub(super) fn explained(
         return builder.ignored(IgnoredBecause::Known);
     }
     conclude(builder, run);
+}
+
+/// Judges a run whose failed checks waited for others that are silent.
+pub(super) fn after_silence(builder: &mut TransitionBuilder, id: RunId) {
+    let Some(run) = builder.run(id) else { return };
+    if run.failures().next().is_some() {
+        conclude(builder, Arc::unwrap_or_clone(run));
+    }
 }
 
 /// Stops waiting for test reports that are overdue; the failures then count as they are.

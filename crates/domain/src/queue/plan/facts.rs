@@ -246,6 +246,7 @@ fn note_silence(builder: &mut TransitionBuilder) {
             let names: Vec<String> = run.unreported().map(ToOwned::to_owned).collect();
             builder.change_run(id, |run| run.silent.clone_from(&names));
             builder.decision(Decision::StatusesSilent { run: id, names });
+            checks::after_silence(builder, id);
         }
     }
 }

@@ -31,7 +31,14 @@ pub(super) fn learn(run: &mut TestRun, cause: &CheckCause) -> bool {
     if cause.at < known.at || (cause.at == known.at && (is_known || is_awaited)) {
         return false;
     }
+    let until = match (&known.cause, &cause.cause) {
+        (FailureCause::Awaited { until }, FailureCause::Awaited { until: None }) => *until,
+        _ => None,
+    };
     *known = cause.clone();
+    if let (FailureCause::Awaited { until: new }, Some(_)) = (&mut known.cause, until) {
+        *new = until;
+    }
     true
 }
 
@@ -96,7 +103,9 @@ pub(super) fn run_again(builder: &mut TransitionBuilder, id: RunId, retry: Retry
     for member in run.group.iter() {
         builder.change_entry(member.entry, |entry| {
             if matches!(entry.state, EntryState::Testing { run, .. } if run == id) {
-                entry.retries.count(retry.class);
+                for class in &retry.classes {
+                    entry.retries.count(*class);
+                }
             }
         });
     }
@@ -115,7 +124,7 @@ pub(super) fn run_again(builder: &mut TransitionBuilder, id: RunId, retry: Retry
         target: builder.queue.header.branch.clone(),
         config_from,
         prs: run.group.iter().map(|member| member.pr).collect(),
-        required: names,
+        required: run.own_checks(),
         again,
     }));
 }

@@ -178,6 +178,7 @@ fn opening(
         deadline: (minutes > 0).then(|| at.plus(Span::minutes(minutes))),
         built_at: None,
         silent: Vec::new(),
+        read: false,
         first_check_at: None,
         causes: Vec::new(),
         retries: Vec::new(),

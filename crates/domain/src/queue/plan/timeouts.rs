@@ -68,7 +68,8 @@ pub(super) fn reported(builder: &TransitionBuilder, run: &mut TestRun) {
     } else if run.queued().is_some() {
         let start = Span::minutes(header.settings.start_timeout_minutes);
         let since = run.retrying().map(|retry| retry.at).or(run.built_at).unwrap_or(builder.at);
-        run.deadline = Some(since.plus(start).plus(timeout.span));
+        // An outage of the host has moved the deadline; it never moves back.
+        run.deadline = run.deadline.max(Some(since.plus(start).plus(timeout.span)));
     }
 }
 
