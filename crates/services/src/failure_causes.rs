@@ -45,7 +45,7 @@ impl FailedRun<'_> {
         self.run.retries.last().map_or(self.run.started_at, |retry| retry.at)
     }
 
-    /// Whether a check is declared to run nothing but tests and to upload their results.
+    /// Whether a check is declared to only run tests and upload their results.
     fn is_declared(&self, check: &CheckReport) -> bool {
         self.queue.header.settings.evidence_checks.contains(&check.name)
     }
@@ -98,7 +98,7 @@ fn is_of_commit(upload: &UploadRecord, sha: &Sha) -> bool {
 }
 
 /// Whether an upload comes from the job of a check: it names the check, or its job has that name,
-/// also within a workflow that another one calls. One that is not read yet may still say so.
+/// also within a workflow that another one calls. One that is not read yet may still name it.
 fn is_of(upload: &UploadRecord, check: &CheckReport, run: &TestRun) -> bool {
     let is_within =
         |check: &str, job: &str| check.strip_suffix(job).is_some_and(|it| it.ends_with(" / "));

@@ -112,7 +112,7 @@ fn quoted(names: &[String], separator: &str) -> String {
     quoted.join(separator)
 }
 
-/// Why failed checks run again. A class of a later version has no words of its own.
+/// Why failed checks run again. A class of a later version gets a general text.
 fn retrying(class: &str, attempt: u32, of: u32, evidence: &[String]) -> String {
     let cause = RetryClass::parse(class).map_or("the evidence allows it", |class| match class {
         RetryClass::Infrastructure => "CI failed, and not a test",

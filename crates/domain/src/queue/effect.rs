@@ -96,7 +96,7 @@ pub struct RunChecks {
     pub required: Vec<String>,
     /// The failed checks that must run again, as they were reported; empty for the first time. Others
     /// need not run. Where the host's CI runs them, it runs them again with all that depend on them,
-    /// and then every required check is reported anew.
+    /// and then every required check is reported again.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub again: Vec<Check>,
 }

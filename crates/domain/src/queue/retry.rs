@@ -39,7 +39,7 @@ pub enum FailureCause {
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         until: Option<Timestamp>,
     },
-    /// Only quarantined tests failed, in complete reports of a check that runs nothing but tests:
+    /// Only quarantined tests failed, in complete reports of a check that only runs tests:
     /// it counts as passed.
     Quarantined {
         /// The failed tests, each with who or what quarantined it; at most
@@ -50,7 +50,7 @@ pub enum FailureCause {
     Retry {
         /// The class of the failure.
         class: RetryClass,
-        /// What says so: failed tests, or a sentence; at most [`FailureCause::NAMED`].
+        /// The evidence: failed tests, or a sentence; at most [`FailureCause::NAMED`].
         evidence: Vec<String>,
     },
     /// A test failed in a way that is new, or no report names a failed test.
@@ -90,7 +90,7 @@ pub struct Retry {
     pub class: RetryClass,
     /// All classes of the failures, each of which uses its budget.
     pub classes: Vec<RetryClass>,
-    /// What says so.
+    /// The evidence.
     pub evidence: Vec<String>,
     /// The failed checks, as they were reported.
     pub failed: Vec<Check>,
@@ -198,7 +198,7 @@ impl TestRun {
         self.retries.iter().any(|retry| retry.failed.iter().any(is_same))
     }
 
-    /// The class of a failed check, and what says so; `None` if its failure is final.
+    /// The class of a failed check with the evidence; `None` if its failure is final.
     fn class_of(&self, check: &Check) -> Option<(RetryClass, Vec<String>)> {
         if self.external().contains(&check.name) {
             // Only the external CI could run it again.

@@ -22,7 +22,7 @@ pub trait ChecksRunner: Send + Sync {
     /// and when it ends. A required name that is not configured is reported immediately as failed,
     /// with the cause as its summary. Returns when all checks have completed.
     ///
-    /// Checks in [`RunChecks::again`] have failed before and run once more. Where the host's CI runs
+    /// Checks in [`RunChecks::again`] have failed before and run again. Where the host's CI runs
     /// them, this call has it do so, unless it already has. If the host refuses, it reports these
     /// checks again as they were, at a later time.
     ///

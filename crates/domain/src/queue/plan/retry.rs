@@ -61,7 +61,7 @@ pub(super) fn excuse(builder: &mut TransitionBuilder, run: &mut TestRun) {
     }
 }
 
-/// Has the reports of failed checks read, for those that are awaited since this step.
+/// Has the reports of failed checks read whose wait starts with this step.
 pub(super) fn await_reports(builder: &mut TransitionBuilder, id: RunId) {
     let Some(run) = builder.run(id) else { return };
     let new = run.awaited_reports().filter(|(_, until)| until.is_none());

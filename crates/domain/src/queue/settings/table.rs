@@ -138,7 +138,7 @@ settings! {
     /// The most retries of the whole queue within an hour; 0 means that no failed check runs again.
     retries_per_hour: u32 = 20,
         "retriesPerHour", "Retries per hour", Failures, whole(0, 100, "");
-    /// Checks that run nothing but tests and upload their results, at most 100: when one fails, the
+    /// Checks that only run tests and upload their results, at most 100: when one fails, the
     /// queue waits for its results, and it counts as passed if every failed test is quarantined.
     evidence_checks: Vec<String> = Vec::new(),
         "evidenceChecks", "Checks with test results", Failures,
