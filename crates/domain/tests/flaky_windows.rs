@@ -179,8 +179,8 @@ impl World {
         let (now, summary) = (self.now, self.summary());
         let working = || self.settings.monitors.iter().filter(|monitor| monitor.enabled);
         let by_all_runs: Vec<_> = working().map(|it| (it.id, it.read(&summary, now))).collect();
-        let by_windows: Vec<_> =
-            working().map(|it| (it.id, it.read_windows(&self.windows, now))).collect();
+        let rules = WindowRules::of(&self.settings.monitors);
+        let by_windows: Vec<_> = self.windows.read(&rules, now).collect();
         assert_eq!(by_windows, by_all_runs);
         for (test, readings) in
             [(&mut self.by_all_runs, by_all_runs), (&mut self.by_windows, by_windows)]

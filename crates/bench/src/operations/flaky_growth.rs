@@ -58,7 +58,9 @@ async fn grow(setup: &Setup, report: &mut Report, on: On) -> Result<(), Failure>
     let Growth { days, uploads, tests } = setup.growth;
     let fresh = Fresh::new(setup, on).await?;
     let stores = fresh.database.stores();
-    let scenario = Scenario::new(&stores, "acme").await;
+    let mut scenario = Scenario::new(&stores, "acme").await;
+    // Scenarios count uploads in tiny parts, so that tests have several.
+    scenario.service = scenario.service.in_parts_of(FlakyService::RUNS_OF_A_PART);
     scenario.service.prepare_days().await.during("partitions")?;
     scenario.clock.advance(Span::seconds(1));
     upload(&scenario, 0, tests, true).await?;

@@ -92,7 +92,7 @@ pub(crate) fn rows_of_json(columns: &[Column]) -> String {
         format!("CAST(value ->> '{name}' AS {sql_type}) AS {name}")
     };
     let columns: Vec<String> = columns.iter().map(read).collect();
-    format!("SELECT {} FROM json_each($1)", columns.join(", "))
+    format!("SELECT {} FROM jsonb_each($1)", columns.join(", "))
 }
 
 /// Does nothing: SQLite serializes writers.

@@ -3,6 +3,7 @@
 
 use diesel_async::RunQueryDsl;
 use serde::Serialize;
+use zstd::bulk::{Compressor, Decompressor};
 
 use super::super::{IF_DONE, rows_of_json};
 use super::Conn;
@@ -119,7 +120,11 @@ impl Target {
 /// Statements that are executed later. Their rows are kept compressed: those of an upload resemble
 /// each other, and there may be very many.
 #[derive(Default)]
-pub(super) struct Script(Vec<Later>);
+pub(super) struct Script {
+    later: Vec<Later>,
+    /// Made once: a new one costs more than what it compresses.
+    compressor: Option<Compressor<'static>>,
+}
 
 struct Later {
     target: &'static Target,
@@ -133,7 +138,7 @@ struct Later {
 
 impl Script {
     pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.later.is_empty()
     }
 
     pub(super) fn insert<T: Serialize>(
@@ -163,21 +168,28 @@ impl Script {
     ) -> Result<(), DbError> {
         for chunk in rows.chunks(CHUNK) {
             let json = array(chunk)?;
-            let mut compressed = zstd::bulk::compress(json.as_bytes(), LEVEL)
-                .map_err(|error| DbError::corrupt("rows", error))?;
+            let corrupt = |error: std::io::Error| DbError::corrupt("rows", error);
+            let compressor = match &mut self.compressor {
+                Some(made) => made,
+                none => none.insert(Compressor::new(LEVEL).map_err(corrupt)?),
+            };
+            let mut compressed = compressor.compress(json.as_bytes()).map_err(corrupt)?;
             // It has room for rows that cannot be compressed.
             compressed.shrink_to_fit();
             let (rows, bytes) = (chunk.len(), json.len());
-            self.0.push(Later { target, update, rows, bytes, compressed });
+            self.later.push(Later { target, update, rows, bytes, compressed });
         }
         Ok(())
     }
 
     /// Executes all statements in order. [`DbError::Conflict`] when a row to update is gone.
     pub(super) async fn execute(self, conn: &mut Conn) -> Result<(), DbError> {
-        for Later { target, update, rows, bytes, compressed } in self.0 {
-            let corrupt = |error: String| DbError::corrupt("rows", error);
-            let json = zstd::bulk::decompress(&compressed, bytes)
+        let corrupt = |error: String| DbError::corrupt("rows", error);
+        let decompressor = Decompressor::new().map_err(|error| corrupt(error.to_string()));
+        let mut decompressor = decompressor?;
+        for Later { target, update, rows, bytes, compressed } in self.later {
+            let json = decompressor
+                .decompress(&compressed, bytes)
                 .map_err(|error| corrupt(error.to_string()))?;
             let json = String::from_utf8(json).map_err(|error| corrupt(error.to_string()))?;
             let sql = match update {

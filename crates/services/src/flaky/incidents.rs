@@ -225,7 +225,7 @@ impl FlakyService {
             let on_codes = codes.get(&id).cloned().unwrap_or_default();
             let last = record.last_failure_at;
             record.last_failure_at = apply(&mut after, &rules, recounts, &on_codes, last, at);
-            judged.push(Judged::recounted(record, settings, &after, recounts, at));
+            judged.push(Judged::recounted(record, (settings, &rules), &after, recounts, at));
             windows.insert(id, after);
         }
         changes.recounts = by_test.into_values().flatten().collect();

@@ -37,7 +37,7 @@ impl Judged {
     /// A measurement of everything that works.
     pub(super) fn measured(
         record: TestRecord,
-        settings: &Settings,
+        settings: (&Settings, &WindowRules<'_>),
         windows: &Windows,
         at: Timestamp,
     ) -> Self {
@@ -47,7 +47,7 @@ impl Judged {
     /// The same after failures of the test were recounted, if they were.
     pub(super) fn recounted(
         record: TestRecord,
-        settings: &Settings,
+        (settings, rules): (&Settings, &WindowRules<'_>),
         windows: &Windows,
         recounts: &[Recount],
         at: Timestamp,
@@ -55,8 +55,7 @@ impl Judged {
         // Two measurements within one microsecond are still two.
         let next = record.test.measured_at.map(|last| last.plus(Span::MICROSECOND));
         let as_of = next.map_or(at, |next| next.max(at));
-        let working = settings.monitors.iter().filter(|monitor| monitor.enabled);
-        let readings = working.map(|it| (it.id, it.read_windows(windows, as_of))).collect();
+        let readings = windows.read(rules, as_of).collect();
         let fact = fact_of(recounts, as_of, readings);
         Self::of(record, settings, fact, at)
     }

@@ -50,7 +50,7 @@ impl FlakyService {
         let (mut judged, mut unchanged) = (Vec::new(), Vec::new());
         for record in records {
             let known = windows.get(&record.test.id).unwrap_or(&record.windows).clone();
-            let one = Judged::measured(record, &settings, &known, at);
+            let one = Judged::measured(record, (&settings, &rules), &known, at);
             if one.transition.is_empty() {
                 unchanged.push((one.record.test.id, due_at(&one.record.test, at)));
             } else {

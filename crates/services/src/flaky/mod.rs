@@ -35,8 +35,6 @@ pub use run_failures::RunFailure;
 
 /// How often a step is decided again before it fails.
 const ATTEMPTS: u32 = 32;
-/// Runs of an upload that are counted together: memory for their tests is needed only meanwhile.
-const RUNS_OF_A_PART: usize = 5_000;
 /// The most repositories whose turns are kept.
 const TURNS: usize = 4_096;
 /// The most repositories whose quarantined tests are remembered.
@@ -53,17 +51,20 @@ pub struct FlakyService {
 }
 
 impl FlakyService {
+    /// Runs of an upload that are counted together: memory for their tests is needed only meanwhile.
+    pub const RUNS_OF_A_PART: usize = 5_000;
+
     /// A service on these adapters.
     pub fn new(context: impl Into<FlakyContext>) -> Self {
         Self {
             context: context.into(),
             turns: Mutex::new(BTreeMap::new()),
             quarantined: Cache::new(REMEMBERED),
-            part: RUNS_OF_A_PART,
+            part: Self::RUNS_OF_A_PART,
         }
     }
 
-    /// Counts uploads in parts of about that many runs, 5,000 by default. Smaller parts need less
+    /// Counts uploads in parts of about that many runs instead of [`Self::RUNS_OF_A_PART`]. Smaller parts need less
     /// memory and more reads; the outcome is the same.
     #[must_use]
     pub const fn in_parts_of(mut self, runs: usize) -> Self {

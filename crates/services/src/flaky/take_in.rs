@@ -233,7 +233,7 @@ impl FlakyService {
             on_code.add(&Summary { buckets: Vec::new(), codes: addition.summary.codes.clone() });
             after.count(&rules, &addition.summary, &on_code.codes, at);
             if ids.contains(&id) {
-                judged.push(Judged::recounted(record, settings, &after, recounts, at));
+                judged.push(Judged::recounted(record, (settings, &rules), &after, recounts, at));
             }
             windows.insert(id, after);
         }

@@ -1,7 +1,7 @@
 //! Monitors: each watches every test of a repository for one pattern, and is active or resolved for
 //! each of them.
 //!
-//! A monitor works in two steps, both pure. [`Monitor::read_windows`] turns the windows of a test into
+//! A monitor works in two steps, both pure. [`Windows::read`] turns the windows of a test into
 //! a small [`Reading`]; [`Monitor::read`] computes the same from all runs. [`Monitor::judge`] turns a
 //! reading into a [`Verdict`]. The reading is
 //! what a fact carries, what the journal keeps and what an event shows as evidence.
@@ -159,9 +159,9 @@ impl Monitor {
         self.rule.read(&Runs { known, scope_since: self.scope_since, at })
     }
 
-    /// What the monitor sees at a time in the windows of a test, which must not be partial for it.
-    pub fn read_windows(&self, windows: &Windows, at: Timestamp) -> Reading {
-        let known = Known::Window(windows.of(self));
+    /// What the monitor sees at a time in its window; `None` while it has counted nothing.
+    fn read_window(&self, window: Option<&Window>, at: Timestamp) -> Reading {
+        let known = Known::Window(window);
         self.rule.read(&Runs { known, scope_since: self.scope_since, at })
     }
 

@@ -329,8 +329,8 @@ impl Repository {
         let next = record.test.measured_at.map(|last| last.plus(Span::MICROSECOND));
         let as_of = next.map_or(self.now, |next| next.max(self.now));
         let working = || self.settings.monitors.iter().filter(|monitor| monitor.enabled);
-        let readings: Vec<_> =
-            working().map(|it| (it.id, it.read_windows(&record.windows, as_of))).collect();
+        let rules = WindowRules::of(&self.settings.monitors);
+        let readings: Vec<_> = record.windows.read(&rules, as_of).collect();
         let by_summary: Vec<_> =
             working().map(|it| it.read(&record.summary, as_of).to_string()).collect();
         let shown: Vec<_> =

@@ -26,6 +26,10 @@ bulk_rows! {
         due_at: Option<Timestamp>, document: Json, retired: bool,
         ticket: Option<String>,
     } "";
+    /// When a test must be examined again.
+    DUE = DueRow in "test_cases" {
+        repo_id: RepoId, id: TestId, org_id: OrgId, due_at: Option<Timestamp>,
+    } "";
     /// Where stable branches report a test.
     PRESENCES = PresenceRow in "test_presences" {
         repo_id: RepoId, test_id: TestId, org_id: OrgId, place: String, document: Json,
@@ -42,6 +46,8 @@ pub(super) const STATE_SET: &str = "status = new.status, quarantine = new.quaran
     quarantine_until = new.quarantine_until, noted = new.noted, watched = new.watched, \
     due_at = new.due_at, document = new.document, retired = new.retired, \
     ticket = COALESCE(new.ticket, test_cases.ticket)";
+
+pub(super) const DUE_SET: &str = "due_at = new.due_at";
 
 /// Whether a test may be in the list of quarantined ones, whatever the settings are.
 pub(super) fn is_noted(test: &TestCase) -> bool {

@@ -21,7 +21,7 @@ use super::super::super::prepare_day;
 use super::super::{Store, bulk};
 use super::draft::Draft;
 use super::records::{self, RECORD, RecordRow, record};
-use super::rows::CommitRows;
+use super::rows::{CommitRows, DUE, DUE_SET, DueRow};
 use super::{commit, incidents, prune, summaries};
 use crate::documents::{CiRunDocument, Kept, encode, number};
 use crate::error::DbError;
@@ -262,19 +262,15 @@ impl FlakyStore for Store {
         repo: RepoRef,
         tests: &[(TestId, Option<Timestamp>)],
     ) -> Result<(), StoreError> {
-        let tests = tests.to_vec();
+        let due = |(test, due_at): &(TestId, Option<Timestamp>)| DueRow {
+            repo_id: repo.id,
+            id: *test,
+            org_id: repo.org,
+            due_at: *due_at,
+        };
+        let rows: Vec<DueRow> = tests.iter().map(due).collect();
         let job = self.write(Box::new(move |conn| {
-            async move {
-                for (test, due_at) in tests {
-                    let row = test_cases::table
-                        .filter(test_cases::repo_id.eq(Sql(repo.id)))
-                        .filter(test_cases::org_id.eq(Sql(repo.org)))
-                        .filter(test_cases::id.eq(Sql(test)));
-                    diesel::update(row).set(test_cases::due_at.eq(due_at)).execute(conn).await?;
-                }
-                Ok(())
-            }
-            .boxed()
+            async move { DUE.update(conn, 3, DUE_SET, &rows).await }.boxed()
         }));
         Ok(job.await?)
     }

@@ -17,7 +17,10 @@ use super::super::origin::Comparison;
 use super::super::{BranchClass, BranchScope};
 use super::kinds::{Disagreement, Uncertainty};
 use super::summary::Tally;
-use super::{BUCKET_MINUTES, Bucket, CodeSummary, MAX_HOURS, Monitor, Period, SameCode, Summary};
+use super::{
+    BUCKET_MINUTES, Bucket, CodeSummary, MAX_HOURS, Monitor, MonitorId, Period, Reading, SameCode,
+    Summary,
+};
 use ring::Ring;
 
 /// About the most buckets of one window.
@@ -65,24 +68,34 @@ const fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// A working monitor with what decides how its windows count.
+/// What decides how a window counts, by a monitor that has it.
 #[derive(Clone, Debug)]
 struct Counting<'a> {
     monitor: &'a Monitor,
     /// The lengths of buckets that it needs, and the longest time that it looks back in each.
     rings: BTreeMap<Span, Span>,
-    rule: String,
 }
 
 /// How runs are counted for the working monitors of a repository.
 #[derive(Clone, Debug)]
-pub struct WindowRules<'a>(Vec<Counting<'a>>);
+pub struct WindowRules<'a> {
+    /// By the digest under which a test has the window.
+    countings: BTreeMap<String, Counting<'a>>,
+    /// The working monitors, each with the digest of its window.
+    monitors: Vec<(&'a Monitor, String)>,
+}
 
 impl<'a> WindowRules<'a> {
     /// The rules of these monitors; disabled ones count nothing.
     pub fn of(monitors: &'a [Monitor]) -> Self {
-        let working = monitors.iter().filter(|monitor| monitor.enabled);
-        Self(working.map(Counting::of).collect())
+        let (mut countings, mut working) = (BTreeMap::new(), Vec::new());
+        for monitor in monitors.iter().filter(|monitor| monitor.enabled) {
+            let counting = Counting::of(monitor);
+            let digest = rule_digest(monitor, &counting.rings);
+            countings.insert(digest.clone(), counting);
+            working.push((monitor, digest));
+        }
+        Self { countings, monitors: working }
     }
 }
 
@@ -93,8 +106,7 @@ impl<'a> Counting<'a> {
             let longest = rings.entry(bucket_length(span)).or_insert(span);
             *longest = span.max(*longest);
         }
-        let rule = rule_digest(monitor, &rings);
-        Self { monitor, rings, rule }
+        Self { monitor, rings }
     }
 
     fn window(&self, partial: bool) -> Window {
@@ -127,8 +139,8 @@ impl Windows {
     /// before. The windows must then be [rebuilt](Self::rebuilt) before they are read.
     pub fn are_partial(&self, rules: &WindowRules<'_>) -> bool {
         self.started
-            && rules.0.iter().any(|counting| {
-                self.windows.get(&counting.rule).is_none_or(|window| window.partial)
+            && rules.countings.keys().any(|digest| {
+                self.windows.get(digest).is_none_or(|window| window.partial)
             })
     }
 
@@ -140,13 +152,11 @@ impl Windows {
         codes: &[CodeSummary],
         at: Timestamp,
     ) {
-        let rules: BTreeMap<&str, &Counting<'_>> =
-            rules.0.iter().map(|counting| (counting.rule.as_str(), counting)).collect();
-        self.windows.retain(|rule, _| rules.contains_key(rule.as_str()));
-        for (rule, counting) in rules {
+        self.windows.retain(|digest, _| rules.countings.contains_key(digest));
+        for (digest, counting) in &rules.countings {
             let started = self.started;
             let window =
-                self.windows.entry(rule.to_owned()).or_insert_with(|| counting.window(started));
+                self.windows.entry(digest.clone()).or_insert_with(|| counting.window(started));
             window.count(counting, added, codes, at);
         }
         self.started |= !added.buckets.is_empty();
@@ -154,10 +164,8 @@ impl Windows {
 
     /// Removes counted failures, with the disagreements on their codes.
     pub fn forget(&mut self, rules: &WindowRules<'_>, failures: &Summary) {
-        let rules: BTreeMap<&str, &Counting<'_>> =
-            rules.0.iter().map(|counting| (counting.rule.as_str(), counting)).collect();
-        for (rule, window) in &mut self.windows {
-            if let Some(counting) = rules.get(rule.as_str()) {
+        for (digest, window) in &mut self.windows {
+            if let Some(counting) = rules.countings.get(digest) {
                 window.forget(&counting.monitor.scope, failures);
             }
         }
@@ -168,9 +176,17 @@ impl Windows {
         self.windows.values().filter_map(|window| window.last_failure_at).max()
     }
 
-    /// The window of a monitor; `None` while it has counted nothing.
-    pub(super) fn of(&self, monitor: &Monitor) -> Option<&Window> {
-        self.windows.get(&Counting::of(monitor).rule)
+    /// What the working monitors see at a time. The windows must not be
+    /// [partial](Self::are_partial) for them.
+    pub fn read(
+        &self,
+        rules: &WindowRules<'_>,
+        at: Timestamp,
+    ) -> impl Iterator<Item = (MonitorId, Reading)> {
+        let read = move |(monitor, digest): &(&Monitor, String)| {
+            (monitor.id, monitor.read_window(self.windows.get(digest), at))
+        };
+        rules.monitors.iter().map(read)
     }
 }
 
