@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+mod among;
 mod backup;
 mod blobs;
 mod columns;

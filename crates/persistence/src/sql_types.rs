@@ -1,5 +1,6 @@
 //! The SQL types of columns, and their representation on each database. All differences between the
-//! two databases are in this file, in the scripts of `migrations`, and in each `rows_of_json`.
+//! two databases are in this file, in the scripts of `migrations`, in `among`, and in each
+//! `rows_of_json`.
 //!
 //! | type | PostgreSQL | SQLite |
 //! |---|---|---|

@@ -11,7 +11,7 @@ use signalbox_domain::flaky::{
 };
 use signalbox_domain::ports::{
     CiRun, CommitError, FlakyCommit, FlakyDraft, FlakyRepo, FlakyStore, IntakePart, KnownIncidents,
-    NewIntake, RepoRef, StoreError, Stores, TestRecord, TestStep, Version,
+    KnownTest, NewIntake, RepoRef, StoreError, Stores, TestRecord, TestStep, Version,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -60,6 +60,16 @@ impl FlakyStore for Counting {
 
     async fn tests(&self, repo: RepoRef, ids: &[TestId]) -> Result<Vec<TestRecord>, StoreError> {
         let found = self.store.tests(repo, ids).await?;
+        self.read(found.len());
+        Ok(found)
+    }
+
+    async fn known_tests(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+    ) -> Result<Vec<KnownTest>, StoreError> {
+        let found = self.store.known_tests(repo, ids).await?;
         self.read(found.len());
         Ok(found)
     }

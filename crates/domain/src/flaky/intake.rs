@@ -23,6 +23,8 @@ pub struct ReportedTest {
     pub id: TestId,
     /// Its key.
     pub key: TestKey,
+    /// Whether it was reported before.
+    pub is_known: bool,
     /// Its code owners; empty when the upload names none.
     pub owners: Vec<String>,
     /// Ids that clients may send for it, beside its own.
@@ -170,8 +172,7 @@ pub fn intake(
         let made = records.get(start..).unwrap_or_default();
         let ran: Vec<&RunRecord> =
             made.iter().filter(|run| run.outcome != RunOutcome::Skipped).collect();
-        let key = known.get(&id).copied().unwrap_or(&first.key);
-        let mut test = reported(id, key, &runs);
+        let mut test = reported(id, known.get(&id).copied(), first, &runs);
         if !ran.is_empty() {
             let addition = addition(upload, &ran);
             let failures = addition.summary.buckets.iter().filter_map(|it| it.last_failure_at);
@@ -192,7 +193,12 @@ pub(super) fn of_one_test<'a>(
     runs.filter(|run| same_test(known.unwrap_or(first.get_or_insert(&run.key)), &run.key)).collect()
 }
 
-fn reported(id: TestId, key: &TestKey, runs: &[&ReportedRun]) -> ReportedTest {
+fn reported(
+    id: TestId,
+    known: Option<&TestKey>,
+    first: &ReportedRun,
+    runs: &[&ReportedRun],
+) -> ReportedTest {
     let own = id.to_string();
     let mut aliases = BTreeSet::new();
     for run in runs {
@@ -203,7 +209,8 @@ fn reported(id: TestId, key: &TestKey, runs: &[&ReportedRun]) -> ReportedTest {
     let owners = runs.iter().rev().map(|run| &run.owners).find(|owners| !owners.is_empty());
     ReportedTest {
         id,
-        key: key.clone(),
+        key: known.unwrap_or(&first.key).clone(),
+        is_known: known.is_some(),
         owners: owners.cloned().unwrap_or_default(),
         aliases,
         last_failure_at: None,

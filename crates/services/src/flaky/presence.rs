@@ -43,14 +43,9 @@ pub(super) struct Reported {
 }
 
 impl Reported {
-    pub(super) fn note(&mut self, records: &BTreeMap<TestId, TestRecord>) {
-        for (id, record) in records {
-            if record.test.retired.is_some() {
-                self.retired.insert(*id, record.clone());
-            } else {
-                self.since.extend(record.stable_since);
-            }
-        }
+    /// The retired tests are read in the end.
+    pub(super) fn new(since: BTreeSet<Timestamp>, retired: Vec<TestRecord>) -> Self {
+        Self { since, retired: by_id(retired) }
     }
 }
 

@@ -156,17 +156,36 @@ impl FlakyService {
     ) -> Result<(Outline, Before), Error> {
         let mut outline = Outline::new(upload, settings);
         let mut before = Before::default();
-        let is_whole = runs.parts(self.part).nth(1).is_none();
-        for part in runs.parts(self.part) {
-            let records = by_id(self.context.stores.tests.tests(repo, &part.ids()).await?);
-            outline.add(part, &keys(&records));
-            let last = records.iter().map(|(id, record)| (*id, record.last_failure_at));
-            before.last_failures.extend(last);
-            before.reported.note(&records);
-            if is_whole {
-                before.records = Some(records);
+        let tests = &self.context.stores.tests;
+        let (mut since, mut retired) = (BTreeSet::new(), Vec::new());
+        let mut note = |test: &TestCase, stable_since: Option<Timestamp>, last_failure_at| {
+            before.last_failures.insert(test.id, last_failure_at);
+            if test.retired.is_some() {
+                retired.push(test.id);
+            } else {
+                since.extend(stable_since);
+            }
+        };
+        if runs.parts(self.part).nth(1).is_none() {
+            let mut records = BTreeMap::new();
+            if let Some(part) = runs.parts(self.part).next() {
+                records = by_id(tests.tests(repo, &part.ids()).await?);
+                outline.add(part, &keys(&records));
+            }
+            for record in records.values() {
+                note(&record.test, record.stable_since, record.last_failure_at);
+            }
+            before.records = Some(records);
+        } else {
+            for part in runs.parts(self.part) {
+                let known = tests.known_tests(repo, &part.ids()).await?;
+                outline.add(part, &known.iter().map(|it| (it.test.id, &it.test.key)).collect());
+                for it in &known {
+                    note(&it.test, it.stable_since, it.last_failure_at);
+                }
             }
         }
+        before.reported = Reported::new(since, tests.tests(repo, &retired).await?);
         Ok((outline, before))
     }
 

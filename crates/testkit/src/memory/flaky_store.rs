@@ -9,7 +9,7 @@ use signalbox_domain::flaky::{
 };
 use signalbox_domain::ports::{
     CiRun, CommitError, EventRecord, FlakyCommit, FlakyDraft, FlakyRepo, FlakyStore, IntakePart,
-    KnownIncidents, NewIntake, RepoRef, StoreError, TestRecord, TestStep, Version,
+    KnownIncidents, KnownTest, NewIntake, RepoRef, StoreError, TestRecord, TestStep, Version,
 };
 use signalbox_domain::time::Timestamp;
 
@@ -34,6 +34,19 @@ impl FlakyStore for MemoryDatabase {
         let ids: BTreeSet<TestId> = ids.iter().copied().collect();
         let rows = ids.into_iter().filter_map(|id| tables.flaky.tests.get(&(repo, id)));
         Ok(rows.map(|row| row.record.clone()).collect())
+    }
+
+    async fn known_tests(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+    ) -> Result<Vec<KnownTest>, StoreError> {
+        let known = |record: TestRecord| KnownTest {
+            test: record.test,
+            stable_since: record.stable_since,
+            last_failure_at: record.last_failure_at,
+        };
+        Ok(self.tests(repo, ids).await?.into_iter().map(known).collect())
     }
 
     async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError> {

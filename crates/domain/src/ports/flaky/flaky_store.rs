@@ -77,6 +77,17 @@ impl TestRecord {
     }
 }
 
+/// A known test without what monitors know of its runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownTest {
+    /// Its state.
+    pub test: TestCase,
+    /// As [`TestRecord::stable_since`].
+    pub stable_since: Option<Timestamp>,
+    /// As [`TestRecord::last_failure_at`].
+    pub last_failure_at: Option<Timestamp>,
+}
+
 /// A step of one test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestStep {
@@ -189,6 +200,13 @@ pub trait FlakyStore: Send + Sync {
 
     /// The tests with these ids, ordered by id; unknown ones are omitted.
     async fn tests(&self, repo: RepoRef, ids: &[TestId]) -> Result<Vec<TestRecord>, StoreError>;
+
+    /// The same as [`tests`](Self::tests) with less of each, for which less is read.
+    async fn known_tests(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+    ) -> Result<Vec<KnownTest>, StoreError>;
 
     /// All tests for which a monitor is active, by id.
     async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError>;

@@ -16,7 +16,7 @@ pub use flaky_draft::{FlakyDraft, IntakePart, NewIntake};
 pub use flaky_reads::{FlakyReads, MAX_CLUSTERS, Seek, TestList, TestNumbers};
 pub use flaky_store::{
     CiRun, FlakyCommit, FlakyRepo, FlakyStore, IncidentChanges, IncidentStep, KnownIncidents,
-    ProgressStep, RepoRef, SettingsStep, TestRecord, TestStep,
+    KnownTest, ProgressStep, RepoRef, SettingsStep, TestRecord, TestStep,
 };
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use upload_store::{LeasedUpload, UploadStore};

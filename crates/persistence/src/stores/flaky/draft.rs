@@ -20,14 +20,14 @@ use super::super::bulk::Script;
 use super::super::{Conn, Store, bulk, event_log};
 use super::intake_rows::{
     ALIASES, BUCKETS, CODES, CodeRow, FAILURES, HOURS, IntakeRows, PACKED, PULL_REQUESTS, RUNS,
-    SEEN, SEEN_SET, SeenRow, TESTS, TestRow, code_text,
+    SEEN, SEEN_SET, TESTS, code_text,
 };
 use super::rows::{CommitRows, JOURNAL, PRESENCES, STATE_SET, STATES, TestRows};
 use super::{commit, packed, summaries};
 use crate::documents::{Json, encode};
 use crate::error::DbError;
-use crate::schema::{result_uploads, test_cases};
-use crate::sql_types::{Sql, each};
+use crate::schema::result_uploads;
+use crate::sql_types::Sql;
 
 /// An upload whose results are collected. What it reads does not change before the commit, which
 /// would conflict.
@@ -93,7 +93,10 @@ impl Draft {
         let intake = part.intake;
         let reported_tests: Vec<&ReportedTest> = intake.reported_tests.values().collect();
         for piece in bulk::pieces(&reported_tests) {
-            see(&mut conn, self.repo, rows.tests(piece, part.windows)?, script).await?;
+            let (known, new): (Vec<&ReportedTest>, Vec<&ReportedTest>) =
+                piece.iter().copied().partition(|it| it.is_known);
+            script.insert(&TESTS, &rows.new_tests(&new, part.windows)?)?;
+            script.update(&SEEN, 2, SEEN_SET, &rows.seen_tests(&known, part.windows)?)?;
             script.insert(&ALIASES, &rows.aliases(piece))?;
         }
         // The runs of a test must be in one piece: rows of one statement must differ.
@@ -141,38 +144,6 @@ impl Draft {
         self.done.has_steps |= !part.steps.is_empty();
         Ok(())
     }
-}
-
-/// Adds some tests of an upload: new ones whole, of known ones when they were seen.
-async fn see(
-    conn: &mut Conn,
-    repo: RepoRef,
-    tests: Vec<TestRow>,
-    script: &mut Script,
-) -> Result<(), DbError> {
-    let ids: Vec<TestId> = tests.iter().map(|row| row.id).collect();
-    let known: Vec<TestId> = test_cases::table
-        .filter(test_cases::repo_id.eq(Sql(repo.id)))
-        .filter(test_cases::org_id.eq(Sql(repo.org)))
-        .filter(test_cases::id.eq_any(each(&ids)))
-        .select(test_cases::id)
-        .load(conn)
-        .await?;
-    let known: BTreeSet<TestId> = known.into_iter().collect();
-    let (seen, new): (Vec<TestRow>, Vec<TestRow>) =
-        tests.into_iter().partition(|row| known.contains(&row.id));
-    script.insert(&TESTS, &new)?;
-    let again = |row: TestRow| SeenRow {
-        repo_id: row.repo_id,
-        id: row.id,
-        owners: row.owners,
-        stable_since: row.stable_since,
-        last_seen_at: row.last_seen_at,
-        last_failure_at: row.last_failure_at,
-        windows: row.windows,
-    };
-    let seen: Vec<SeenRow> = seen.into_iter().map(again).collect();
-    script.update(&SEEN, 2, SEEN_SET, &seen)
 }
 
 #[async_trait]

@@ -147,6 +147,11 @@ pub(super) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
+fn owners(reported: &ReportedTest) -> Result<Option<Json>, DbError> {
+    let owners = Some(reported.owners.clone()).filter(|owners| !owners.is_empty());
+    owners.map(|owners| encode(&Owners { owners })).transpose()
+}
+
 pub(super) fn code_text(code: &SameCode) -> String {
     match code {
         SameCode::Commit(sha) => format!("commit:{sha}"),
@@ -169,8 +174,28 @@ impl IntakeRows {
         (self.repo.id, test, self.repo.org)
     }
 
-    /// Reported tests, as if they were new.
-    pub(super) fn tests(
+    /// Tests that are reported again.
+    pub(super) fn seen_tests(
+        &self,
+        reported_tests: &[&ReportedTest],
+        windows: &BTreeMap<TestId, Windows>,
+    ) -> Result<Vec<SeenRow>, DbError> {
+        let row = |reported: &&ReportedTest| {
+            Ok(SeenRow {
+                repo_id: self.repo.id,
+                id: reported.id,
+                owners: owners(reported)?,
+                stable_since: self.stable_at,
+                last_seen_at: self.seen_at,
+                last_failure_at: reported.last_failure_at,
+                windows: windows.get(&reported.id).map(encode).transpose()?,
+            })
+        };
+        reported_tests.iter().map(row).collect()
+    }
+
+    /// Tests that were never reported before.
+    pub(super) fn new_tests(
         &self,
         reported_tests: &[&ReportedTest],
         windows: &BTreeMap<TestId, Windows>,
@@ -179,7 +204,6 @@ impl IntakeRows {
             let (repo, key) = (self.repo, reported.key.clone());
             let test = TestCase::new(repo.org, repo.id, key, self.at);
             let (repo_id, id, org_id) = self.own(reported.id);
-            let owners = Some(reported.owners.clone()).filter(|owners| !owners.is_empty());
             let row = TestRow {
                 repo_id,
                 id,
@@ -188,7 +212,7 @@ impl IntakeRows {
                 quarantine: test.quarantining().setting.as_str(),
                 noted: false,
                 watched: false,
-                owners: owners.map(|owners| encode(&Owners { owners })).transpose()?,
+                owners: owners(reported)?,
                 first_seen_at: self.received_at,
                 stable_since: self.stable_at,
                 last_seen_at: self.seen_at,

@@ -17,10 +17,11 @@ use super::super::super::rows_of_json;
 use super::super::bulk::{Target, bulk_rows};
 use super::super::{Conn, bulk};
 use super::packed;
+use crate::among::among;
 use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::{test_hours, test_pull_requests};
-use crate::sql_types::{Id, Moment, Sql, each};
+use crate::sql_types::{Id, Moment, Sql};
 
 #[derive(QueryableByName)]
 struct Cluster {
@@ -62,7 +63,7 @@ pub(super) async fn numbers(
         let failing: Vec<(TestId, Timestamp, i64)> = test_hours::table
             .filter(test_hours::repo_id.eq(Sql(repo.id)))
             .filter(test_hours::org_id.eq(Sql(repo.org)))
-            .filter(test_hours::test_id.eq_any(each(ids)))
+            .filter(among(test_hours::test_id, ids))
             .filter(test_hours::hour.gt(Sql(week)))
             .select((test_hours::test_id, test_hours::hour, test_hours::failed))
             .load(conn)
@@ -137,7 +138,7 @@ pub(super) async fn pull_requests(
         let impacted: Vec<(TestId, i64)> = test_pull_requests::table
             .filter(test_pull_requests::repo_id.eq(Sql(repo.id)))
             .filter(test_pull_requests::org_id.eq(Sql(repo.org)))
-            .filter(test_pull_requests::test_id.eq_any(each(piece)))
+            .filter(among(test_pull_requests::test_id, piece))
             .filter(test_pull_requests::last_failure_at.gt(Sql(week)))
             .select((test_pull_requests::test_id, test_pull_requests::pr_number))
             .load(conn)

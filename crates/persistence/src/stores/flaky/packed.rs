@@ -10,6 +10,7 @@ use signalbox_domain::time::Timestamp;
 
 use super::super::{Conn, bulk};
 use super::intake_rows::code_text;
+use crate::among::among;
 use crate::documents::Kept;
 use crate::error::DbError;
 use crate::packed_runs::{PackedRun, period, unpack};
@@ -31,7 +32,7 @@ pub(super) async fn since(
     let rows: Vec<(TestId, Timestamp, String)> = packed_runs::table
         .filter(packed_runs::repo_id.eq(Sql(repo.id)))
         .filter(packed_runs::org_id.eq(Sql(repo.org)))
-        .filter(packed_runs::test_id.eq_any(each(ids)))
+        .filter(among(packed_runs::test_id, ids))
         .filter(packed_runs::start.ge(Sql(period(from))))
         .order(packed_runs::start)
         .select((packed_runs::test_id, packed_runs::start, packed_runs::runs))
@@ -85,7 +86,7 @@ pub(super) async fn passes_in(
     let rows: Vec<(TestId, Timestamp, String)> = packed_runs::table
         .filter(packed_runs::repo_id.eq(Sql(repo.id)))
         .filter(packed_runs::org_id.eq(Sql(repo.org)))
-        .filter(packed_runs::test_id.eq_any(each(ids)))
+        .filter(among(packed_runs::test_id, ids))
         .filter(packed_runs::start.eq_any(each(&starts)))
         .order(packed_runs::start)
         .select((packed_runs::test_id, packed_runs::start, packed_runs::runs))

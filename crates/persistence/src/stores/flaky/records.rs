@@ -3,14 +3,15 @@
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{TestId, Windows};
-use signalbox_domain::ports::{RepoRef, TestRecord};
+use signalbox_domain::ports::{KnownTest, RepoRef, TestRecord};
 use signalbox_domain::time::Timestamp;
 
 use super::super::{Conn, bulk};
+use crate::among::among;
 use crate::documents::{Kept, Owners, TestDocument};
 use crate::error::DbError;
 use crate::schema::test_cases;
-use crate::sql_types::{Sql, each};
+use crate::sql_types::Sql;
 
 /// The columns of a record.
 pub(super) type RecordRow = (
@@ -86,7 +87,7 @@ pub(super) async fn tests(
         let rows: Vec<RecordRow> = test_cases::table
             .filter(test_cases::repo_id.eq(Sql(repo.id)))
             .filter(test_cases::org_id.eq(Sql(repo.org)))
-            .filter(test_cases::id.eq_any(each(piece)))
+            .filter(among(test_cases::id, piece))
             .order(test_cases::id)
             .select(RECORD)
             .load(conn)
@@ -94,4 +95,38 @@ pub(super) async fn tests(
         records.extend(rows.into_iter().map(|row| record(repo, row)));
     }
     Ok(records)
+}
+
+type KnownRow = (TestId, Option<Timestamp>, Option<Timestamp>, Kept<TestDocument>);
+
+/// Tests as far as an upload must know all of them together, by id.
+pub(super) async fn known_tests(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+) -> Result<Vec<KnownTest>, DbError> {
+    let mut known = Vec::with_capacity(ids.len());
+    for piece in bulk::pieces(ids) {
+        let rows: Vec<KnownRow> = test_cases::table
+            .filter(test_cases::repo_id.eq(Sql(repo.id)))
+            .filter(test_cases::org_id.eq(Sql(repo.org)))
+            .filter(among(test_cases::id, piece))
+            .select((
+                test_cases::id,
+                test_cases::stable_since,
+                test_cases::last_failure_at,
+                test_cases::document,
+            ))
+            .load(conn)
+            .await?;
+        known.extend(rows.into_iter().map(
+            |(id, stable_since, last_failure_at, Kept(document))| KnownTest {
+                test: document.test(repo, id),
+                stable_since,
+                last_failure_at,
+            },
+        ));
+    }
+    known.sort_by_key(|it| it.test.id);
+    Ok(known)
 }

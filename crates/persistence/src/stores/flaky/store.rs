@@ -12,8 +12,8 @@ use signalbox_domain::flaky::{
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{
-    CiRun, CommitError, FlakyCommit, FlakyDraft, FlakyRepo, FlakyStore, KnownIncidents, NewIntake,
-    RepoRef, StoreError, TestRecord, Version,
+    CiRun, CommitError, FlakyCommit, FlakyDraft, FlakyRepo, FlakyStore, KnownIncidents, KnownTest,
+    NewIntake, RepoRef, StoreError, TestRecord, Version,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -23,12 +23,13 @@ use super::draft::Draft;
 use super::records::{self, RECORD, RecordRow, record};
 use super::rows::{CommitRows, DUE, DUE_SET, DueRow};
 use super::{commit, incidents, prune, summaries};
+use crate::among::among;
 use crate::documents::{CiRunDocument, Kept, encode, number};
 use crate::error::DbError;
 use crate::schema::{
     ci_runs, flaky_repos, result_uploads, server_keys, test_aliases, test_cases, test_presences,
 };
-use crate::sql_types::{Sql, each};
+use crate::sql_types::Sql;
 
 /// What was imported since the last summary: uploads, runs, first and last time.
 type ImportedColumns = (Option<i64>, Option<i64>, Option<Timestamp>, Option<Timestamp>);
@@ -78,6 +79,15 @@ impl FlakyStore for Store {
     async fn tests(&self, repo: RepoRef, ids: &[TestId]) -> Result<Vec<TestRecord>, StoreError> {
         let mut conn = self.connection().await?;
         Ok(records::tests(&mut conn, repo, ids).await?)
+    }
+
+    async fn known_tests(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+    ) -> Result<Vec<KnownTest>, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(records::known_tests(&mut conn, repo, ids).await?)
     }
 
     async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError> {
@@ -144,7 +154,7 @@ impl FlakyStore for Store {
             let rows: Vec<String> = test_aliases::table
                 .filter(test_aliases::repo_id.eq(Sql(repo.id)))
                 .filter(test_aliases::org_id.eq(Sql(repo.org)))
-                .filter(test_aliases::test_id.eq_any(each(piece)))
+                .filter(among(test_aliases::test_id, piece))
                 .select(test_aliases::alias)
                 .load(&mut conn)
                 .await

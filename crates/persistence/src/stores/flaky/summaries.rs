@@ -14,10 +14,11 @@ use signalbox_domain::time::Timestamp;
 use super::super::{Conn, bulk};
 use super::intake_rows::code_text;
 use super::packed;
+use crate::among::among;
 use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::{test_buckets, test_codes};
-use crate::sql_types::{Sql, each};
+use crate::sql_types::Sql;
 
 type BucketRow = (TestId, Timestamp, String, String, i64, Timestamp, Option<Timestamp>);
 type CodeRow = (TestId, String, String, String, String, Option<Timestamp>, Option<Timestamp>);
@@ -38,7 +39,7 @@ pub(super) async fn summaries(
         let buckets: Vec<BucketRow> = test_buckets::table
             .filter(test_buckets::repo_id.eq(Sql(repo.id)))
             .filter(test_buckets::org_id.eq(Sql(repo.org)))
-            .filter(test_buckets::test_id.eq_any(each(piece)))
+            .filter(among(test_buckets::test_id, piece))
             .filter(test_buckets::start.ge(Sql(since)))
             .select((
                 test_buckets::test_id,
@@ -66,7 +67,7 @@ pub(super) async fn summaries(
         let codes: Vec<CodeRow> = test_codes::table
             .filter(test_codes::repo_id.eq(Sql(repo.id)))
             .filter(test_codes::org_id.eq(Sql(repo.org)))
-            .filter(test_codes::test_id.eq_any(each(piece)))
+            .filter(among(test_codes::test_id, piece))
             .select(CODE)
             .load(conn)
             .await?;
@@ -122,7 +123,7 @@ pub(super) async fn codes(
         let rows: Vec<CodeRow> = test_codes::table
             .filter(test_codes::repo_id.eq(Sql(repo.id)))
             .filter(test_codes::org_id.eq(Sql(repo.org)))
-            .filter(test_codes::test_id.eq_any(each(piece)))
+            .filter(among(test_codes::test_id, piece))
             .filter(test_codes::code.eq(code_text(code)))
             .order((test_codes::test_id, test_codes::branch, test_codes::origin))
             .select(CODE)

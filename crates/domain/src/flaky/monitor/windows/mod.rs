@@ -139,9 +139,10 @@ impl Windows {
     /// before. The windows must then be [rebuilt](Self::rebuilt) before they are read.
     pub fn are_partial(&self, rules: &WindowRules<'_>) -> bool {
         self.started
-            && rules.countings.keys().any(|digest| {
-                self.windows.get(digest).is_none_or(|window| window.partial)
-            })
+            && rules
+                .countings
+                .keys()
+                .any(|digest| self.windows.get(digest).is_none_or(|window| window.partial))
     }
 
     /// Counts runs. `codes` has the summaries of the tested codes, including these runs.
