@@ -3,6 +3,8 @@
 
 use std::io::{self, Read};
 
+use memchr::memchr2;
+
 /// The most brackets that may be open.
 const DEPTH: u32 = 64;
 /// The most bytes of one text as it is written.
@@ -51,6 +53,20 @@ impl<R> Guarded<R> {
         if self.depth > DEPTH {
             return Err(io::Error::other(format!("it is nested more than {DEPTH} deep")));
         }
+        self.check_text()
+    }
+
+    /// Passes over the start of `bytes` if it is plain text, and returns how long it is.
+    fn pass_text(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let JsonPosition::Text(before) = self.place else { return Ok(0) };
+        let plain = memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+        let more = u32::try_from(plain).unwrap_or(u32::MAX);
+        self.place = JsonPosition::Text(before.saturating_add(more));
+        self.check_text()?;
+        Ok(plain)
+    }
+
+    fn check_text(&self) -> io::Result<()> {
         match self.place {
             JsonPosition::Text(bytes) if bytes > TEXT_BYTES => {
                 Err(io::Error::other(format!("a string has more than {TEXT_BYTES} bytes")))
@@ -63,8 +79,14 @@ impl<R> Guarded<R> {
 impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(buffer)?;
-        for byte in buffer.get(..read).unwrap_or_default() {
-            self.see(*byte)?;
+        let mut rest = buffer.get(..read).unwrap_or_default();
+        while !rest.is_empty() {
+            let plain = self.pass_text(rest)?;
+            rest = rest.get(plain..).unwrap_or_default();
+            if let Some((byte, after)) = rest.split_first() {
+                self.see(*byte)?;
+                rest = after;
+            }
         }
         Ok(read)
     }
@@ -88,6 +110,25 @@ mod tests {
         let long = format!("\"{}\"", "x".repeat(8 << 20));
         for json in [texts, &deep, &in_a_row, &long] {
             assert_eq!(passed(json).as_deref(), Ok(json));
+        }
+    }
+
+    #[test]
+    fn pieces_of_any_length_are_judged_alike() {
+        let deep = format!(r#"{{"a\\": "[[\"", "b": {}"#, "[".repeat(64));
+        for json in [r#"["\"[", "\\", {"x]": "\\\""}]"#, &deep] {
+            for length in 1..=json.len() {
+                let mut reader = Guarded::new(json.as_bytes());
+                let (mut piece, mut text) = (vec![0; length], Vec::new());
+                let ended = loop {
+                    match reader.read(&mut piece) {
+                        Ok(0) => break Ok(String::from_utf8(text).expect("UTF-8")),
+                        Ok(read) => text.extend_from_slice(&piece[..read]),
+                        Err(error) => break Err(error.to_string()),
+                    }
+                };
+                assert_eq!(ended, passed(json), "{length}");
+            }
         }
     }
 

@@ -1,12 +1,12 @@
 //! Bodies that are too large to be held: read piece by piece.
 
-use std::io;
+use std::io::{self, Read};
 
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::web::Payload;
 use futures_util::StreamExt;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use signalbox_services::Intake;
 use tokio::task::spawn_blocking;
 
@@ -46,6 +46,20 @@ pub(crate) async fn drain(mut body: Payload, most: u64) -> Result<(), Problem> {
     Ok(())
 }
 
+/// The most bytes of JSON that are in memory together while they are parsed, which is several times
+/// as fast as from a reader.
+const IN_MEMORY: u64 = 4 * 1024 * 1024;
+
+fn parse<T: DeserializeOwned>(mut reader: impl Read) -> serde_json::Result<T> {
+    let mut start = Vec::new();
+    let read = reader.by_ref().take(IN_MEMORY).read_to_end(&mut start);
+    let read = read.map_err(serde_json::Error::custom)?;
+    if u64::try_from(read).is_ok_and(|read| read < IN_MEMORY) {
+        return serde_json::from_slice(&start);
+    }
+    serde_json::from_reader(io::BufReader::new(io::Cursor::new(start).chain(reader)))
+}
+
 /// Parses JSON after all of it has come. Unknown fields take no memory, and neither does what is
 /// nested too deep or one text that is too long.
 pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
@@ -62,7 +76,7 @@ pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
     }
     let (reader, held) = spool.into_reader().map_err(|error| not_kept(&error))?;
     let reading = spawn_blocking(move || {
-        let parsed = serde_json::from_reader(io::BufReader::new(Guarded::new(reader)));
+        let parsed = parse(Guarded::new(reader));
         drop(held);
         parsed
     });
