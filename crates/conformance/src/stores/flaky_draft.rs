@@ -27,10 +27,13 @@ async fn draft(
         outline.add(part, &KnownKeys::new());
     }
     let expected = stores.flaky.tests.repo(repo).await.expect("a read").version;
+    let ids: Vec<TestId> = runs.parts(1).flat_map(|part| part.ids()).collect();
+    let known = stores.flaky.tests.known_tests(repo, &ids).await.expect("a read");
+    let known: KnownKeys<'_> = known.iter().map(|it| (it.test.id, &it.test.key)).collect();
     let new = NewIntake { repo, expected, upload, taken_in: outline.outcome(), at };
     let mut draft = stores.flaky.tests.draft(&new).await.expect("a draft");
     for part in runs.parts(1) {
-        let intake = intake(&outline, part, &BTreeSet::new(), &KnownKeys::new());
+        let intake = intake(&outline, part, &BTreeSet::new(), &known);
         let part = IntakePart {
             intake: &intake,
             steps: &[],
