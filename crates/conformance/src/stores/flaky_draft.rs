@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
-    KnownKeys, Outline, ReportedRun, Settings, TestId, TestStatus, Upload, UploadRuns, intake,
+    KnownKeys, Outline, ReportedRun, RunsPart, Settings, TestId, TestStatus, Upload, UploadRuns,
+    intake,
 };
 use signalbox_domain::ports::{
     CommitError, FlakyCommit, FlakyDraft, IntakePart, NewIntake, Stores, TestList, Version,
@@ -27,7 +28,7 @@ async fn draft(
         outline.add(part, &KnownKeys::new());
     }
     let expected = stores.flaky.tests.repo(repo).await.expect("a read").version;
-    let ids: Vec<TestId> = runs.parts(1).flat_map(|part| part.ids()).collect();
+    let ids: Vec<TestId> = runs.parts(1).flat_map(RunsPart::ids).collect();
     let known = stores.flaky.tests.known_tests(repo, &ids).await.expect("a read");
     let known: KnownKeys<'_> = known.iter().map(|it| (it.test.id, &it.test.key)).collect();
     let new = NewIntake { repo, expected, upload, taken_in: outline.outcome(), at };
