@@ -4,6 +4,7 @@ mod api;
 mod attacks;
 mod audit;
 mod backup;
+mod ci_tokens;
 mod commands;
 mod doctor;
 mod endings;

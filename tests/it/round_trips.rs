@@ -96,6 +96,7 @@ async fn a_submission_waits_three_times_and_a_read_once() {
         scopes: Scope::ALL.to_vec(),
         repos: Vec::new(),
         compatibility: Compatibility::V1Live,
+        source: None,
     };
     let (repo, main) = (&sample.repository.name, BranchName::new("main").expect("a branch"));
     let mut counted = Vec::new();

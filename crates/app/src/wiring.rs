@@ -11,6 +11,7 @@ use signalbox_http::{
     Admission, Api, EventDescription, EventsApi, FlakyApi, PageTokens, TestLinks, TrustedProxies,
 };
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
+use signalbox_oidc::CiSystems;
 use signalbox_persistence::Database;
 use signalbox_reports::{BlockingReader, Reports};
 use signalbox_services::{
@@ -103,7 +104,10 @@ impl App {
             context.ids.clone(),
         );
         let authenticator = Authenticator::new(tokens, orgs, context.clock.clone());
-        let authenticator = Arc::new(authenticator.reporting(reports));
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let ci = CiSystems::new(config.ci_systems()?, context.clock.clone());
+        let ci = Arc::new(ci.map_err(AppError::failed("ci"))?);
+        let authenticator = Arc::new(authenticator.reporting(reports).trusting(ci));
         let webhooks = Arc::new(crate::webhooks::service(&config, &context)?);
         let stopping = Arc::new(AtomicBool::new(false));
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
@@ -163,7 +167,6 @@ impl App {
             authenticator: self.authenticator.clone(),
             exposition: Arc::new(QueueExposition),
             audit: Arc::new(AuditService::new(context.clone())),
-            check_log: context.stores.queue.check_log.clone(),
             observer: context.observer.clone(),
             clock: context.clock.clone(),
             ids: context.ids.clone(),

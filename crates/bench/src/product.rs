@@ -132,7 +132,6 @@ impl Product {
             authenticator,
             exposition: Arc::new(QueueExposition),
             audit: Arc::new(AuditService::new(context.clone())),
-            check_log: stores.queue.check_log.clone(),
             observer: context.observer.clone(),
             clock,
             ids,

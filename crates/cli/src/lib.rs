@@ -8,6 +8,7 @@ mod import;
 mod proof;
 mod queue;
 mod queue_set;
+mod queue_why;
 mod server;
 mod tests;
 mod webhooks;

@@ -8,7 +8,7 @@ use signalbox_domain::queue::{PrState, QueueStateName};
 use signalbox_wording::Named;
 
 use crate::server::{Server, repo, show};
-use crate::{CliError, queue_set};
+use crate::{CliError, queue_set, queue_why};
 
 /// The server and the queue.
 #[derive(Args)]
@@ -56,6 +56,15 @@ pub enum Queue {
     /// Show a pull request.
     #[command(after_help = "Example: signalbox queue show 12 --repo git.local/acme/calc")]
     Show {
+        /// The number of the pull request.
+        number: u32,
+        #[command(flatten)]
+        place: QueueArgs,
+    },
+    /// Show why a pull request failed: the failed checks with the end of their output, the failed
+    /// tests, and what to do next.
+    #[command(after_help = "Example: signalbox queue why 12 --repo git.local/acme/calc")]
+    Why {
         /// The number of the pull request.
         number: u32,
         #[command(flatten)]
@@ -145,6 +154,7 @@ pub async fn queue(action: Queue) -> Result<(), CliError> {
             show(&entry, place.json, line);
             Ok(())
         }
+        Queue::Why { number, place } => queue_why::why(&place, number).await,
         Queue::Submit { number, priority, place } => {
             let read = |text: String| text.parse().map_or(Priority::Name(text), Priority::Number);
             let priority = priority.map(read);

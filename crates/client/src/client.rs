@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::ClientError;
 
 /// How long a call may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an upload may take; its connection must be there after `TIMEOUT`.
 pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_mins(10);
 
@@ -79,11 +79,8 @@ struct Taken {
 impl Client {
     /// A client of the server at that address, with or without `/v1` at its end.
     pub fn new(server: &str, token: &str) -> Result<Self, ClientError> {
-        // The only TLS provider of this process; another part may have installed it already.
-        let _installed = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().connect_timeout(TIMEOUT).build();
         Ok(Self {
-            http: http.map_err(ClientError::Setup)?,
+            http: http()?,
             server: server.trim_end_matches('/').trim_end_matches("/v1").to_owned(),
             token: token.to_owned(),
         })
@@ -144,25 +141,36 @@ impl Client {
         format!("{}/v1/{path}", self.server)
     }
 
-    /// The text of a 2xx answer.
+    /// The text of the server's 2xx answer.
     pub(crate) async fn answer(
         &self,
         request: RequestBuilder,
         url: &str,
     ) -> Result<String, ClientError> {
-        let unreachable = |error: reqwest::Error| ClientError::Unreachable {
-            url: url.to_owned(),
-            error: error.without_url(),
-        };
-        let reply = request.header("x-api-token", &self.token).send().await;
-        let reply = reply.map_err(unreachable)?;
-        let status = reply.status();
-        let text = reply.text().await.map_err(unreachable)?;
-        if status.is_success() {
-            return Ok(text);
-        }
-        Err(ClientError::refused(status, &text))
+        received(request.header("x-api-token", &self.token), url).await
     }
+}
+
+pub(crate) fn http() -> Result<reqwest::Client, ClientError> {
+    // The only TLS provider of this process; another part may have installed it already.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().connect_timeout(TIMEOUT).build().map_err(ClientError::Setup)
+}
+
+/// The text of a 2xx answer.
+pub(crate) async fn received(request: RequestBuilder, url: &str) -> Result<String, ClientError> {
+    let unreachable = |error: reqwest::Error| ClientError::Unreachable {
+        url: url.to_owned(),
+        error: error.without_url(),
+    };
+    let reply = request.send().await;
+    let reply = reply.map_err(unreachable)?;
+    let status = reply.status();
+    let text = reply.text().await.map_err(unreachable)?;
+    if status.is_success() {
+        return Ok(text);
+    }
+    Err(ClientError::refused(status, &text))
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {

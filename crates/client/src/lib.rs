@@ -5,7 +5,7 @@
 //! | topic | methods |
 //! |---|---|
 //! | queues | [`create_queue`](Client::create_queue), [`update_queue`](Client::update_queue), [`delete_queue`](Client::delete_queue), [`queue`](Client::queue) |
-//! | pull requests | [`submit`](Client::submit), [`cancel`](Client::cancel), [`restart`](Client::restart), [`entry`](Client::entry) |
+//! | pull requests | [`submit`](Client::submit), [`cancel`](Client::cancel), [`restart`](Client::restart), [`entry`](Client::entry), [`explain_failure`](Client::explain_failure) |
 //! | test results | [`upload`](Client::upload) |
 //! | flaky tests | [`unhealthy_tests`](Client::unhealthy_tests), [`quarantined_tests`](Client::quarantined_tests), [`override_quarantine`](Client::override_quarantine), [`flag_test`](Client::flag_test) |
 //! | imports | [`import`](Client::import), [`upload_progress`](Client::upload_progress), [`finish_import`](Client::finish_import) |
@@ -13,18 +13,22 @@
 //! | webhooks | [`webhooks`](Client::webhooks), [`create_webhook`](Client::create_webhook), [`update_webhook`](Client::update_webhook), [`delete_webhook`](Client::delete_webhook), [`rotate_webhook_secret`](Client::rotate_webhook_secret), [`test_webhook`](Client::test_webhook), [`deliveries`](Client::deliveries), [`replay`](Client::replay) |
 //! | any other | [`post`](Client::post) |
 
+mod ci;
 mod client;
 mod error;
 mod events;
+mod failures;
 mod flaky_tests;
 mod imports;
 mod queues;
 mod reply;
 mod webhooks;
 
+pub use ci::GitHubTokens;
 pub use client::{Client, Receipt, TestedRun, Upload};
 pub use error::ClientError;
 pub use events::{Event, EventsPage, EventsQuery, NamedTest, Payload};
+pub use failures::{FailedCheck, FailedTest, Failure, NextStep};
 pub use flaky_tests::{
     AskedTest, CurrentStatus, PageInfo, QuarantineAnswer, QuarantineDecision, QuarantineSetting,
     QuarantinedTest, QuarantinedTests, TestFlag, UnhealthyStatus, UnhealthyTest, UnhealthyTests,

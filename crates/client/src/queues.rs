@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Client, ClientError, Done, Reply};
+use crate::{Client, ClientError, Done, Failure, Reply};
 
 /// A repository.
 #[derive(Clone, Debug, Serialize)]
@@ -237,6 +237,16 @@ impl Client {
     pub async fn entry(&self, queue: &QueueRef, number: u32) -> Result<Reply<Entry>, ClientError> {
         let what = PullRequest::numbered(number);
         self.call("getSubmittedPullRequest", &Of { queue, what }).await
+    }
+
+    /// Why a pull request failed, or what has failed so far.
+    pub async fn explain_failure(
+        &self,
+        queue: &QueueRef,
+        number: u32,
+    ) -> Result<Reply<Failure>, ClientError> {
+        let what = PullRequest::numbered(number);
+        self.call("explainFailure", &Of { queue, what }).await
     }
 
     /// Submits a pull request, or changes the priority of one that is in the queue.

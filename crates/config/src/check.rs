@@ -59,6 +59,7 @@ impl Config {
         if let Some(oidc) = &self.oidc {
             oidc.check(self)?;
         }
+        self.ci_systems()?;
         self.organizations().map_err(|error| match file {
             Some(file) => error.at(&file.display().to_string()),
             None => error,

@@ -7,8 +7,8 @@ use signalbox_hosts::Kinds;
 use signalbox_sandbox::SandboxSettings;
 
 use crate::{
-    Config, Database, Flaky, Host, Log, Oidc, Organization, Pages, Retention, Server, Telemetry,
-    Uploads, Webhooks,
+    Ci, Config, Database, Flaky, Host, Log, Oidc, Organization, Pages, Retention, Server,
+    Telemetry, Uploads, Webhooks,
 };
 
 /// A file with every setting and its default, and a host of each kind.
@@ -58,6 +58,14 @@ pub fn example(kinds: Kinds) -> String {
             admin_groups: vec!["release".into()],
             submitter_groups: vec!["engineering".into()],
         }),
+        ci: vec![Ci {
+            kind: "github-actions".into(),
+            issuer: Some("https://token.actions.githubusercontent.com".into()),
+            audience: Some("https://signalbox.example.org".into()),
+            organization: "acme".into(),
+            host: "github.com".into(),
+            repositories: vec!["acme".into()],
+        }],
         organizations: vec![Organization {
             slug: "acme".into(),
             hosts: kinds.examples().into_iter().map(Host).collect(),

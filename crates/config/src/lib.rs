@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod check;
+mod ci;
 mod environment;
 mod error;
 mod example;
@@ -16,7 +17,7 @@ pub use example::example;
 pub use load::Flags;
 pub use secret::{has_password, without_password};
 pub use settings::{
-    Config, Database, Flaky, Host, Log, LogFormat, Oidc, Organization, Pages, Retention, Server,
-    Telemetry, Webhooks,
+    Ci, Config, Database, Flaky, Host, Log, LogFormat, Oidc, Organization, Pages, Retention,
+    Server, Telemetry, Webhooks,
 };
 pub use uploads::{UploadPlace, Uploads};

@@ -39,6 +39,8 @@ pub struct Config {
     pub webhooks: Webhooks,
     /// The identity provider that users sign in with; without it they sign in with tokens.
     pub oidc: Option<Oidc>,
+    /// CI systems whose jobs upload test results without an API token.
+    pub ci: Vec<Ci>,
     /// Organizations and the git hosts that they are connected to.
     pub organizations: Vec<Organization>,
 }
@@ -258,6 +260,27 @@ pub struct Oidc {
     /// Groups whose members may submit; other users can only read.
     #[serde(default)]
     pub submitter_groups: Vec<String>,
+}
+
+/// `[[ci]]`: a CI system that issues identity tokens to its jobs. A job may then upload results of its
+/// repository, and nothing more.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Ci {
+    /// `github-actions` or `gitlab-ci`.
+    pub kind: String,
+    /// The issuer URL, exactly as in its tokens; default: that of github.com or gitlab.com.
+    #[serde(default)]
+    pub issuer: Option<String>,
+    /// The audience that its tokens must have; default: `server.public_url`.
+    #[serde(default)]
+    pub audience: Option<String>,
+    /// The organization whose repositories its jobs test.
+    pub organization: String,
+    /// The git host of these repositories, such as `github.com`.
+    pub host: String,
+    /// The repositories whose jobs are accepted: an owner, or `owner/name`.
+    pub repositories: Vec<String>,
 }
 
 fn single_sign_on() -> String {

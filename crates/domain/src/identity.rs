@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::ids::{HostId, OrgSlug};
 use crate::token::Scope;
 use crate::words::words;
 
@@ -15,6 +16,33 @@ words! {
         /// May do everything.
         Admin = "admin",
     }
+}
+
+words! {
+    /// The kind of a CI system: it decides which claims of its tokens name the job.
+    CiKind {
+        /// GitHub Actions.
+        Actions = "github-actions",
+        /// GitLab CI.
+        Pipelines = "gitlab-ci",
+    }
+}
+
+/// A CI system whose jobs are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CiSystem {
+    /// Its kind.
+    pub kind: CiKind,
+    /// Its issuer, exactly as in its tokens.
+    pub issuer: String,
+    /// The audience that its tokens must have.
+    pub audience: String,
+    /// The organization that accepts its jobs.
+    pub org: OrgSlug,
+    /// The git host of the repositories that its tokens name.
+    pub host: HostId,
+    /// The accepted repositories: `owner`, or `owner/name`.
+    pub repositories: Vec<String>,
 }
 
 impl Role {

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::ids::{OrgId, OrgSlug, RepoName, TokenId};
 use crate::queue::Actor;
 use crate::time::Timestamp;
+use crate::upload::ProvenSource;
 
 /// The alphabet of token texts: digits and lower-case letters without `i`, `l`, `o` and `u`.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -239,6 +240,8 @@ pub struct Caller {
     pub repos: Vec<RepoName>,
     /// The clients that replies are compatible with.
     pub compatibility: Compatibility,
+    /// What a CI job tests, if the caller is one that its CI system has identified.
+    pub source: Option<ProvenSource>,
 }
 
 impl Caller {

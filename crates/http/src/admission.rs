@@ -88,7 +88,7 @@ impl Share {
         if !is_small(request) && !is_page(request) {
             return Some(Self::Upload);
         }
-        let reads = ["get", "list", "preview"].iter().any(|verb| name.starts_with(verb));
+        let reads = ["get", "list", "preview", "explain"].iter().any(|verb| name.starts_with(verb));
         Some(if reads { Self::Read } else { Self::Write })
     }
 }

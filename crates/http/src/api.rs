@@ -8,10 +8,10 @@ use actix_web::middleware::{NormalizePath, from_fn};
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error};
 use async_trait::async_trait;
-use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
+use signalbox_domain::ports::{Clock, Exposition, IdSource, Observer};
 use signalbox_services::{
-    AuditService, Authenticator, EventService, FlakyService, HintService, QueueService,
-    UploadService, WebhookService,
+    AuditService, Authenticator, EventService, FailureReads, FlakyService, HintService,
+    QueueService, UploadService, WebhookService,
 };
 
 use crate::admission::{Admission, admit, to_the_end};
@@ -89,8 +89,6 @@ pub struct Api {
     pub exposition: Arc<dyn Exposition>,
     /// Who changed what.
     pub audit: Arc<AuditService>,
-    /// What checks printed.
-    pub check_log: Arc<dyn CheckLog>,
     /// Sees requests.
     pub observer: Arc<dyn Observer>,
     /// The time.
@@ -101,6 +99,13 @@ pub struct Api {
     pub admission: Arc<Admission>,
     /// Whether the server is ready.
     pub readiness: Arc<dyn Readiness>,
+}
+
+impl Api {
+    /// Reads about failures.
+    pub(crate) fn failures(&self) -> FailureReads<'_> {
+        FailureReads { queues: &self.queues, tests: &self.flaky.service }
+    }
 }
 
 /// Adds every route. The app wraps itself in [`to_the_end`], inside of that in

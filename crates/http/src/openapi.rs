@@ -21,6 +21,7 @@ use crate::routes::v1;
         v1::submit_pull_request::handle,
         v1::cancel_pull_request::handle,
         v1::restart_tests_on_pull_request::handle,
+        v1::explain_failure::handle,
         v1::get_submitted_pull_request::handle,
         v1::get_submitted_pull_requests::handle,
         v1::list_pull_requests::handle,

@@ -46,22 +46,21 @@ pub(crate) async fn drain(mut body: Payload, most: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The most bytes of JSON that are in memory together while they are parsed, which is several times
-/// as fast as from a reader.
-const IN_MEMORY: u64 = 4 * 1024 * 1024;
+/// The most bytes of a body that is parsed from memory, which is several times as fast as from a
+/// reader. It is as much as a spool holds in memory before it writes to its file.
+const IN_MEMORY: u64 = 1024 * 1024;
 
-fn parse<T: DeserializeOwned>(mut reader: impl Read) -> serde_json::Result<T> {
-    let mut start = Vec::new();
-    let read = reader.by_ref().take(IN_MEMORY).read_to_end(&mut start);
-    let read = read.map_err(serde_json::Error::custom)?;
-    if u64::try_from(read).is_ok_and(|read| read < IN_MEMORY) {
-        return serde_json::from_slice(&start);
+fn parse<T: DeserializeOwned>(mut reader: impl Read, length: u64) -> serde_json::Result<T> {
+    if length > IN_MEMORY {
+        return serde_json::from_reader(io::BufReader::new(reader));
     }
-    serde_json::from_reader(io::BufReader::new(io::Cursor::new(start).chain(reader)))
+    let mut body = Vec::new();
+    reader.read_to_end(&mut body).map_err(serde_json::Error::custom)?;
+    serde_json::from_slice(&body)
 }
 
-/// Parses JSON after all of it has come. Unknown fields take no memory, and neither does what is
-/// nested too deep or one text that is too long.
+/// Parses JSON after all of it has come. Unknown fields of a body above 1 MiB take no memory, and
+/// neither does what is nested too deep or one text that is too long.
 pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
     mut body: Payload,
     most: u64,
@@ -76,7 +75,7 @@ pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
     }
     let (reader, held) = spool.into_reader().map_err(|error| not_kept(&error))?;
     let reading = spawn_blocking(move || {
-        let parsed = parse(Guarded::new(reader));
+        let parsed = parse(Guarded::new(reader), most - left);
         drop(held);
         parsed
     });

@@ -55,7 +55,12 @@ pub fn server_metrics() -> Vec<MetricRow> {
         Observed::EffectRun { queue, effect: "land", outcome, took },
         Observed::Request { operation: "getQueue", status: 200, took },
         Observed::RequestShed { share: "write" },
-        Observed::TokenRefused { reason: "unknown", from: Ipv4Addr::LOCALHOST.into(), count: 1 },
+        Observed::TokenRefused {
+            reason: "unknown",
+            detail: None,
+            from: Ipv4Addr::LOCALHOST.into(),
+            count: 1,
+        },
         Observed::Panicked { what: "request" },
         Observed::HostCall { host, call: "land", outcome, took },
         Observed::HostQuota { host, resource: "core", limit: 1, remaining: 1, resets_at },

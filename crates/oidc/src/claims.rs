@@ -17,32 +17,26 @@ pub(crate) struct Expected<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Who a token is about; the rule that it breaks.
-pub(crate) fn identity(
-    claims: &Value,
-    expected: &Expected<'_>,
-    groups: &str,
-) -> Result<Identity, &'static str> {
-    let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
-    if text("iss") != Some(expected.issuer) {
+/// Checks the issuer, the audience and the times of a token; returns its audiences, or the rule that
+/// it breaks.
+pub(crate) fn check_validity<'a>(
+    claims: &'a Value,
+    issuer: &str,
+    audience: &str,
+    now: Timestamp,
+) -> Result<Vec<&'a str>, &'static str> {
+    if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err("it was issued by another issuer");
     }
-    let audience: Vec<&str> = match claims.get("aud") {
+    let audiences: Vec<&str> = match claims.get("aud") {
         Some(Value::String(one)) => vec![one],
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    if !audience.contains(&expected.client) {
+    if !audiences.contains(&audience) {
         return Err("its audience is another client");
     }
-    match text("azp") {
-        Some(party) if party != expected.client => return Err("it was issued to another client"),
-        None if audience.len() > 1 => {
-            return Err("it has several audiences and no authorized party");
-        }
-        _ => {}
-    }
-    let now = expected.now.unix_micros() / 1_000_000;
+    let now = now.unix_micros() / 1_000_000;
     let seconds = |name: &str| claims.get(name).and_then(Value::as_f64);
     #[expect(clippy::cast_precision_loss, reason = "seconds of this age are exact")]
     let (earliest, latest) = ((now - SKEW_SECONDS) as f64, (now + SKEW_SECONDS) as f64);
@@ -53,6 +47,24 @@ pub(crate) fn identity(
         || seconds("nbf").is_some_and(|begin| begin > latest)
     {
         return Err("it is not valid yet");
+    }
+    Ok(audiences)
+}
+
+/// Who a token is about; the rule that it breaks.
+pub(crate) fn identity(
+    claims: &Value,
+    expected: &Expected<'_>,
+    groups: &str,
+) -> Result<Identity, &'static str> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
+    let audience = check_validity(claims, expected.issuer, expected.client, expected.now)?;
+    match text("azp") {
+        Some(party) if party != expected.client => return Err("it was issued to another client"),
+        None if audience.len() > 1 => {
+            return Err("it has several audiences and no authorized party");
+        }
+        _ => {}
     }
     if text("nonce") != Some(expected.nonce) {
         return Err("its nonce is wrong");

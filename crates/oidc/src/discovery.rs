@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use reqwest::{Client, Response};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
 use signalbox_domain::ports::IdentityError;
 use url::Url;
 
@@ -13,23 +13,16 @@ const MAX_ANSWER: usize = 1024 * 1024;
 /// The longest that a call may take.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The discovery document of a provider.
+/// The discovery document of an issuer.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Discovered {
     pub(crate) issuer: String,
-    #[serde(deserialize_with = "url")]
-    pub(crate) authorization_endpoint: Url,
-    #[serde(deserialize_with = "url")]
-    pub(crate) token_endpoint: Url,
-    #[serde(deserialize_with = "url")]
+    /// Only of providers that users sign in with, like the token endpoint.
+    pub(crate) authorization_endpoint: Option<Url>,
+    pub(crate) token_endpoint: Option<Url>,
     pub(crate) jwks_uri: Url,
     #[serde(default)]
     pub(crate) token_endpoint_auth_methods_supported: Vec<String>,
-}
-
-fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    Url::parse(&text).map_err(serde::de::Error::custom)
 }
 
 impl Discovered {
@@ -42,7 +35,8 @@ impl Discovered {
             let other: String = found.issuer.chars().take(200).collect();
             return Err(IdentityError::Unavailable(format!("its issuer is {other}")));
         }
-        for url in [&found.authorization_endpoint, &found.token_endpoint, &found.jwks_uri] {
+        let endpoints = [found.authorization_endpoint.as_ref(), found.token_endpoint.as_ref()];
+        for url in endpoints.into_iter().flatten().chain([&found.jwks_uri]) {
             if url.scheme() != issuer.scheme() && url.scheme() != "https" {
                 return Err(IdentityError::Unavailable("one of its endpoints is not https".into()));
             }

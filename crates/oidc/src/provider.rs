@@ -5,26 +5,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use reqwest::Client;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use signalbox_domain::identity::Identity;
 use signalbox_domain::ports::{Clock, IdentityError, IdentityProvider, Leaving};
-use signalbox_domain::time::{Span, Timestamp};
 use thiserror::Error;
-use tokio::sync::Mutex;
-use url::Url;
 
 use crate::claims::{Expected, identity};
-use crate::discovery::{Discovered, TIMEOUT, body, cause, get};
-use crate::keys::{Key, KeySet};
-use crate::token::Unchecked;
-
-/// Minutes for which the discovery document is cached.
-const KEPT_MINUTES: u32 = 60;
-/// The shortest time between two looks for new keys.
-const LOOK_SECONDS: u32 = 10;
+use crate::discovery::{body, cause};
+use crate::issuer::Issuer;
 
 /// The configuration of a provider.
 #[derive(Clone)]
@@ -52,20 +42,11 @@ pub enum ProviderError {
     Client(#[source] reqwest::Error),
 }
 
-struct Known {
-    discovered: Discovered,
-    keys: Vec<Key>,
-    read_at: Timestamp,
-    looked_at: Timestamp,
-}
-
 /// The provider that users sign in with.
 pub struct Provider {
     settings: Settings,
-    issuer: Url,
-    http: Client,
+    issuer: Issuer,
     clock: Arc<dyn Clock>,
-    known: Mutex<Option<Known>>,
     random: SystemRandom,
 }
 
@@ -74,23 +55,16 @@ struct Answer {
     id_token: Option<String>,
 }
 
+fn no_endpoint(name: &str) -> IdentityError {
+    IdentityError::Unavailable(format!("its discovery document has no {name} endpoint"))
+}
+
 impl Provider {
     /// A provider. Its discovery document is read at the first sign-in. The process must have a TLS
     /// crypto provider installed.
     pub fn new(settings: Settings, clock: Arc<dyn Clock>) -> Result<Self, ProviderError> {
-        let issuer = Url::parse(&settings.issuer).map_err(|_| ProviderError::Issuer)?;
-        let own = matches!(issuer.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        if issuer.scheme() != "https" && !(issuer.scheme() == "http" && own) {
-            return Err(ProviderError::Issuer);
-        }
-        let http = Client::builder()
-            .timeout(TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("signalbox/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(ProviderError::Client)?;
-        let random = SystemRandom::new();
-        Ok(Self { settings, issuer, http, clock, known: Mutex::new(None), random })
+        let issuer = Issuer::new(&settings.issuer, clock.clone())?;
+        Ok(Self { settings, issuer, clock, random: SystemRandom::new() })
     }
 
     fn text(&self) -> Result<String, IdentityError> {
@@ -100,37 +74,6 @@ impl Provider {
         Ok(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// The discovery document, at most an hour old.
-    async fn discovered(&self) -> Result<Discovered, IdentityError> {
-        let mut known = self.known.lock().await;
-        let now = self.clock.now();
-        if let Some(known) = &*known
-            && now.since(known.read_at) < Span::minutes(KEPT_MINUTES)
-        {
-            return Ok(known.discovered.clone());
-        }
-        let discovered = Discovered::ask(&self.http, &self.issuer).await?;
-        let keys: KeySet = get(&self.http, discovered.jwks_uri.as_str()).await?;
-        let keys = keys.usable();
-        let found = discovered.clone();
-        *known = Some(Known { discovered, keys, read_at: now, looked_at: now });
-        Ok(found)
-    }
-
-    /// The provider's keys; read again when a token is signed with none of them.
-    async fn keys(&self, token: &Unchecked<'_>) -> Result<Vec<Key>, IdentityError> {
-        self.discovered().await?;
-        let mut known = self.known.lock().await;
-        let now = self.clock.now();
-        let Some(known) = known.as_mut() else { return Ok(Vec::new()) };
-        let old = now.since(known.looked_at) >= Span::seconds(LOOK_SECONDS);
-        if !token.is_of(&known.keys) && old {
-            let keys: KeySet = get(&self.http, known.discovered.jwks_uri.as_str()).await?;
-            (known.keys, known.looked_at) = (keys.usable(), now);
-        }
-        Ok(known.keys.clone())
-    }
-
     /// Exchanges a code for a token.
     async fn token(
         &self,
@@ -138,7 +81,8 @@ impl Provider {
         leaving: &Leaving,
         code: &str,
     ) -> Result<String, IdentityError> {
-        let discovered = self.discovered().await?;
+        let discovered = self.issuer.known().await?.discovered.clone();
+        let endpoint = discovered.token_endpoint.ok_or_else(|| no_endpoint("token"))?;
         let (id, secret) = (&self.settings.client_id, &self.settings.client_secret);
         let mut form = vec![
             ("grant_type", "authorization_code"),
@@ -148,7 +92,7 @@ impl Provider {
         ];
         let methods = &discovered.token_endpoint_auth_methods_supported;
         let basic = methods.is_empty() || methods.iter().any(|it| it == "client_secret_basic");
-        let mut request = self.http.post(discovered.token_endpoint.clone());
+        let mut request = self.issuer.http.post(endpoint);
         if basic {
             let quoted = |text: &str| {
                 url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
@@ -183,12 +127,13 @@ impl Provider {
 #[async_trait]
 impl IdentityProvider for Provider {
     async fn leave(&self, back: &str) -> Result<(String, Leaving), IdentityError> {
-        let discovered = self.discovered().await?;
+        let discovered = self.issuer.known().await?.discovered.clone();
         let leaving = Leaving { state: self.text()?, nonce: self.text()?, verifier: self.text()? };
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(leaving.verifier.as_bytes()));
         let mut scopes = vec!["openid"];
         scopes.extend(self.settings.scopes.iter().map(String::as_str));
-        let mut address = discovered.authorization_endpoint;
+        let mut address =
+            discovered.authorization_endpoint.ok_or_else(|| no_endpoint("authorization"))?;
         address.query_pairs_mut().extend_pairs([
             ("response_type", "code"),
             ("client_id", &self.settings.client_id),
@@ -210,10 +155,8 @@ impl IdentityProvider for Provider {
     ) -> Result<Identity, IdentityError> {
         let text = self.token(back, leaving, code).await?;
         let refused = |rule: String| IdentityError::Refused(rule);
-        let token = Unchecked::parse(&text).map_err(|error| refused(error.to_string()))?;
-        let keys = self.keys(&token).await?;
-        let claims = token.checked(&keys).map_err(|error| refused(error.to_string()))?;
-        let issuer = self.discovered().await?.issuer;
+        let claims = self.issuer.claims(&text).await?;
+        let issuer = self.issuer.known().await?.discovered.issuer.clone();
         let expected = Expected {
             issuer: &issuer,
             client: &self.settings.client_id,

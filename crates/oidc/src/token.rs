@@ -63,6 +63,12 @@ impl<'a> Unchecked<'a> {
         })
     }
 
+    /// The issuer that it names. The signature was not checked: do not trust it.
+    pub(crate) fn issuer(&self) -> Option<String> {
+        let claims: Value = serde_json::from_slice(&self.payload).ok()?;
+        claims.get("iss").and_then(Value::as_str).map(ToOwned::to_owned)
+    }
+
     /// Whether one of these keys may have signed it.
     pub(crate) fn is_of(&self, keys: &[Key]) -> bool {
         keys.iter().any(|key| self.fits(key))

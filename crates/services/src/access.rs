@@ -4,10 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
-use signalbox_domain::ids::{OrgId, OrgSlug};
-use signalbox_domain::ports::{Clock, Observed, OrgStore, StoreError, TokenStore};
+use sha2::{Digest, Sha256};
+use signalbox_domain::ids::{OrgId, OrgSlug, TokenId};
+use signalbox_domain::ports::{
+    CiIdentities, Clock, IdentityError, Observed, OrgStore, StoreError, TokenStore,
+};
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_domain::token::{Caller, TokenHash, TokenText};
+use signalbox_domain::token::{Caller, Compatibility, Scope, TokenHash, TokenText};
+use uuid::Uuid;
 
 use super::refusal_reports::{RefusalReports, Refused};
 use super::refusals::{Attempt, Refusals};
@@ -27,6 +31,7 @@ pub struct Authenticator {
     slugs: Cache<OrgId, OrgSlug>,
     refusals: Refusals,
     reports: Option<RefusalReports>,
+    ci: Option<Arc<dyn CiIdentities>>,
 }
 
 impl Authenticator {
@@ -38,13 +43,20 @@ impl Authenticator {
     ) -> Self {
         let (remembered, refusals) = (Cache::new(REMEMBERED), Refusals::default());
         let slugs = Cache::new(REMEMBERED);
-        Self { tokens, orgs, clock, remembered, slugs, refusals, reports: None }
+        Self { tokens, orgs, clock, remembered, slugs, refusals, reports: None, ci: None }
     }
 
     /// Reports refused tokens to an observer, and those of known tokens to the audit log.
     #[must_use]
     pub fn reporting(self, reports: RefusalReports) -> Self {
         Self { reports: Some(reports), ..self }
+    }
+
+    /// Accepts identity tokens of CI jobs too. Such a caller may only upload results of its
+    /// repository, and ask which of its tests are quarantined.
+    #[must_use]
+    pub fn trusting(self, ci: Arc<dyn CiIdentities>) -> Self {
+        Self { ci: Some(ci), ..self }
     }
 
     /// The caller of a token's text from a client at that address. A malformed, unknown, expired or
@@ -55,17 +67,19 @@ impl Authenticator {
         from: IpAddr,
     ) -> Result<Option<Arc<Caller>>, StoreError> {
         let (hash, now) = (TokenText::parse(text).map(|text| text.hash()), self.clock.now());
-        let looked_up = match hash {
-            Some(hash) => self.look_up(hash, now).await?,
-            None => Err(Refused::Malformed),
+        let looked_up = match (hash, &self.ci) {
+            (Some(hash), _) => self.look_up(hash, now).await?,
+            (None, Some(ci)) if is_signed(text) => self.identify(&**ci, text, now).await?,
+            (None, _) => Err(Refused::Malformed),
         };
-        match (looked_up, hash) {
-            (Ok(caller), Some(hash)) => {
-                self.refusals.accepted(hash, now);
+        match looked_up {
+            Ok(caller) => {
+                if let Some(hash) = hash {
+                    self.refusals.accepted(hash, now);
+                }
                 Ok(Some(caller))
             }
-            (Ok(_), None) => Ok(None),
-            (Err(refused), _) => {
+            Err(refused) => {
                 let count = self.refusals.counts.add(from, now);
                 if let Some(reports) = &self.reports {
                     reports.refused(refused, from, count, now).await;
@@ -89,13 +103,15 @@ impl Authenticator {
                 let count = self.refusals.sign_ins.of(from, now);
                 reports.observer.observe(&Observed::TokenRefused {
                     reason: "throttled",
+                    detail: None,
                     from,
                     count,
                 });
             }
             return Ok(Attempt::Throttled);
         }
-        let caller = self.authenticate(text, from).await?;
+        // A job of CI has no session.
+        let caller = self.authenticate(text, from).await?.filter(|it| it.source.is_none());
         if caller.is_none() {
             self.refusals.sign_ins.add(from, now);
         }
@@ -141,8 +157,46 @@ impl Authenticator {
             scopes: token.scopes,
             repos: token.repos,
             compatibility: token.compatibility,
+            source: None,
         });
         self.remembered.insert(hash, (good_until, caller.clone()));
+        Ok(Ok(caller))
+    }
+
+    /// The CI job that an identity token was issued to.
+    async fn identify(
+        &self,
+        ci: &dyn CiIdentities,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<Result<Arc<Caller>, Refused>, StoreError> {
+        let hash = TokenHash(Sha256::digest(text.as_bytes()).into());
+        if let Some((until, caller)) = self.remembered.get(&hash)
+            && now < until
+        {
+            return Ok(Ok(caller));
+        }
+        let identity = match ci.verify(text).await {
+            Ok(identity) => identity,
+            Err(IdentityError::Refused(why)) => return Ok(Err(Refused::Identity(why))),
+            // The job may try again: nothing is known about its token.
+            Err(error) => return Err(StoreError::Unavailable(Box::new(error))),
+        };
+        let Some(org) = self.orgs.find_by_slug(&identity.org).await? else {
+            return Ok(Err(Refused::Unknown));
+        };
+        let caller = Arc::new(Caller {
+            org: org.id,
+            org_slug: org.slug,
+            token: TokenId(Uuid::new_v5(&org.id.0, identity.job.as_bytes())),
+            name: identity.job,
+            scopes: vec![Scope::TestsUpload],
+            repos: vec![identity.repo],
+            compatibility: Compatibility::default(),
+            source: Some(identity.source),
+        });
+        let until = identity.expires_at.min(now.plus(Span::seconds(1)));
+        self.remembered.insert(hash, (until, caller.clone()));
         Ok(Ok(caller))
     }
 
@@ -154,4 +208,13 @@ impl Authenticator {
         self.slugs.insert(org, found.slug.clone());
         Ok(Some(found.slug))
     }
+}
+
+/// Whether a text has the form of a signed identity token: three parts of base64url.
+fn is_signed(text: &str) -> bool {
+    let is_base64url = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
+    };
+    text.split('.').count() == 3 && text.split('.').all(is_base64url)
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
 use signalbox_domain::ports::{PullRequestQuery, QueueRef, Repository, SubmissionPlace};
 use signalbox_domain::queue::{
-    Entry, EntryState, Estimate, Exit, PullRequestState, Queue, Step, durations, estimate, timeline,
+    Entry, EntryState, Estimate, Exit, PullRequestState, Queue, Step, TestRun, durations, estimate,
+    timeline,
 };
 use signalbox_domain::token::{Caller, Scope};
 
@@ -37,6 +38,13 @@ pub struct EntryDetails {
     pub timeline: Option<Vec<Step>>,
     /// An estimate of the time until its merge.
     pub estimate: Option<Estimate>,
+}
+
+impl EntryDetails {
+    /// Its last test run, if the timeline was read and has one.
+    pub fn last_run(&self) -> Option<&TestRun> {
+        self.timeline.as_deref().unwrap_or_default().iter().find_map(|step| step.run.as_ref())
+    }
 }
 
 impl QueueService {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
-    Admission, KnownFailure, QuarantineCause, RunOutcome, RunRecord, TestId, TestedChanges, Trust,
-    UploadId, UploadSource, known_failure,
+    Admission, BranchClass, KnownFailure, QuarantineCause, RunOutcome, RunRecord, TestId,
+    TestedChanges, Trust, UploadId, UploadSource, known_failure,
 };
 use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{FlakyStores, RepoRef, Repository};
@@ -75,6 +75,8 @@ pub(super) async fn causes(
     let of_candidate: Vec<&UploadRecord> = uploads
         .iter()
         .filter(|it| it.created_at >= failed.since() && it.trust == Trust::Token)
+        // A job that is known to be one of a pull request cannot speak for a candidate.
+        .filter(|it| it.claims.class != Some(BranchClass::PullRequest))
         .filter(|it| is_of_commit(it, &candidate.sha))
         .collect();
     let mut found = Vec::new();

@@ -15,6 +15,7 @@
 //! | [`TokenService`], [`Sessions`], [`Authenticator`] | API tokens, sign-in, authentication |
 //! | [`AuditService`] | the audit log |
 //! | [`JobService`] | leases of periodic jobs among several servers |
+//! | [`FailureReads`] | why pull requests failed: checks, output, tests, the next step |
 //! | [`PageReads`], [`Repositories`] | reads for pages; lookup of repositories by name |
 //!
 //! A service takes the part of [`Context`] that it needs. Methods with a
@@ -44,6 +45,7 @@ mod events;
 mod external_checks;
 pub mod failing;
 mod failure_causes;
+mod failure_reads;
 mod flaky;
 mod fork_reports;
 mod hints;
@@ -79,6 +81,7 @@ pub use entry_reads::{EntryDetails, Extras};
 pub use error::Error;
 pub use events::{EventService, EventsRead};
 pub use external_checks::CheckResult;
+pub use failure_reads::{Explanation, FailedCheck, FailureReads, OutputTail, without_sequences};
 pub use flaky::{
     FlakyService, ListKind, ListedTests, Preview, PreviewedTest, RunFailure, TestDetails,
 };

@@ -24,6 +24,8 @@ pub(super) enum Refused {
     Unknown,
     /// It has expired or was revoked.
     Ended(Box<Token>),
+    /// It is an identity token of CI that is not accepted, for this reason.
+    Identity(String),
 }
 
 /// Where refused tokens are reported.
@@ -53,8 +55,10 @@ impl RefusalReports {
             Refused::Unknown => "unknown",
             Refused::Ended(token) if token.revoked_at.is_some_and(|at| at <= now) => "revoked",
             Refused::Ended(_) => "expired",
+            Refused::Identity(_) => "identity",
         };
-        self.observer.observe(&Observed::TokenRefused { reason, from, count });
+        let detail = if let Refused::Identity(why) = &refused { Some(why.as_str()) } else { None };
+        self.observer.observe(&Observed::TokenRefused { reason, detail, from, count });
         let Refused::Ended(token) = refused else { return };
         let last = self.recorded.get(&token.id);
         if last.is_some_and(|at| now < at.plus(Span::hours(APART_HOURS))) {

@@ -29,8 +29,10 @@ impl Observer for LoggingObserver {
                 let duration_ms = took.millis();
                 tracing::debug!(queue.id = %queue.id, effect, outcome, duration_ms, "ran an effect");
             }
-            Observed::TokenRefused { reason, from, count } => {
-                tracing::warn!(client.address = %from, reason, refusals = count, "refused a token");
+            Observed::TokenRefused { reason, detail, from, count } => {
+                tracing::warn!(
+                    client.address = %from, reason, detail, refusals = count, "refused a token"
+                );
             }
             Observed::WebhookDelivery { outcome, took } => {
                 tracing::info!(outcome, duration_ms = took.millis(), "attempted a delivery");

@@ -9,6 +9,7 @@
 //! | [`small_server`] | a repository whose checks can be made to fail, and a loop that runs effects |
 //! | [`double`] | common parts of doubles of git hosts: a server, planned faults, a request log |
 //! | [`github_double`] | a double of GitHub's REST API on a real bare repository |
+//! | [`ci_double`] | a CI system that issues identity tokens to its jobs |
 //! | [`s3_double`] | a double of an S3 service with one bucket |
 //! | [`postgres`] | a temporary PostgreSQL server |
 //! | [`year`] | a generated year of a repository with ground truth, replayed through the judge of tests |
@@ -19,6 +20,7 @@
     reason = "test support panics when something impossible happens"
 )]
 
+pub mod ci_double;
 pub mod double;
 pub mod fake_results;
 pub mod fake_webhooks;

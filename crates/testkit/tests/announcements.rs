@@ -52,6 +52,7 @@ impl Fixture {
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
             compatibility: Compatibility::Specification,
+            source: None,
         };
         let queues = Arc::new(QueueService::new(context.clone()));
         let main = BranchName::new("main").expect("valid");

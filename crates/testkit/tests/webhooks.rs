@@ -65,6 +65,7 @@ impl Fixture {
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
             compatibility: Compatibility::Specification,
+            source: None,
         };
         Self { clock, stores, hooks, service, caller }
     }

@@ -24,8 +24,8 @@ use signalbox_domain::identity::AdmissionPolicy;
 use signalbox_domain::ids::OrgSlug;
 use signalbox_domain::ports::IdentityProvider;
 use signalbox_services::{
-    AuditService, Authenticator, FlakyService, PageReads, QueueService, Sessions, TokenService,
-    UploadService, WebhookService,
+    AuditService, Authenticator, FailureReads, FlakyService, PageReads, QueueService, Sessions,
+    TokenService, UploadService, WebhookService,
 };
 
 pub use view::status::ServerFact;
@@ -106,6 +106,11 @@ pub struct Pages {
 pub use live::Live;
 
 impl Pages {
+    /// Reads about failures.
+    pub(crate) fn failures(&self) -> FailureReads<'_> {
+        FailureReads { queues: &self.queues, tests: &self.flaky }
+    }
+
     /// Whether browsers reach the server by https, so that cookies can be restricted to it.
     pub(crate) fn secure(&self) -> bool {
         self.public_url.starts_with("https://")

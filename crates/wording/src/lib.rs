@@ -28,7 +28,7 @@ pub use reasons::reason;
 pub use settings::{settings_page, settings_warning};
 pub use table::table;
 pub use tests::upload_warning;
-pub use waits::{Wait, after_exit, wait};
+pub use waits::{Wait, after_exit, next_step, wait};
 
 /// The meaning of a color, never its only sign: the label and the icon carry the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

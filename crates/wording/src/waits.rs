@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::queue::{Culprit, Exit, RetryClass, WaitReason};
+use signalbox_domain::queue::{Culprit, Exit, FailedTests, NextStep, RetryClass, WaitReason};
 use signalbox_domain::time::Timestamp;
 
 use super::{Named, Tone, Word, word};
@@ -141,15 +141,46 @@ impl Named for WaitReason {
 }
 
 /// The next step for a pull request that has left the queue. `is_gone`: the target branch was moved
-/// to a commit that does not contain what landed.
-pub const fn after_exit(exit: &Exit, is_gone: bool) -> &'static str {
+/// to a commit that does not contain what landed. `tests`: the tests that failed, if it failed.
+pub const fn after_exit(exit: &Exit, is_gone: bool, tests: FailedTests) -> &'static str {
     match exit {
         Exit::Merged { .. } if is_gone => {
             "To land it again, push a new commit to a pull request and submit that."
         }
         Exit::Merged { .. } => "There is nothing left to do.",
-        Exit::Failed { .. } => "Fix what failed, push, and submit it again.",
+        Exit::Failed { reason, culprit, .. } => next_step(NextStep::after(*reason, culprit, tests)),
         Exit::Cancelled { .. } => "Submit it again to merge it.",
+    }
+}
+
+/// What to do about a pull request that has failed.
+pub const fn next_step(step: NextStep) -> &'static str {
+    match step {
+        NextStep::FixTests => {
+            "Fix the failed tests that are not known to be flaky, push, and submit it again."
+        }
+        NextStep::FixChecks => {
+            "Find the cause in the output of the failed checks, fix it, push, and submit it again."
+        }
+        NextStep::SubmitAgainOrQuarantine => {
+            "All tests that failed are known to be flaky: submit it again, or quarantine them first."
+        }
+        NextStep::SubmitAgain => "Submit it again: it was removed before its tests could fail.",
+        NextStep::ResolveConflicts => {
+            "Merge the target branch into it, resolve the conflicts, push, and submit it again."
+        }
+        NextStep::WaitForCulprit => {
+            "Wait until the pull request at fault is fixed or has left the queue, then submit this \
+             one again."
+        }
+        NextStep::RepairTarget => "Repair the target branch first, then submit it again.",
+        NextStep::CorrectConfiguration => {
+            "Correct the configuration on the target branch, then submit it again."
+        }
+        NextStep::ShortenChecks => {
+            "Make the checks faster, or raise `testingTimeoutMinutes`, and submit it again."
+        }
+        NextStep::AskHost => "Remove the cause that the git host names, then submit it again.",
     }
 }
 

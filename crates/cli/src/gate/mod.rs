@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process_group};
-use signalbox_client::{AskedTest, Client, ClientError, TestedRun, Upload};
+use signalbox_client::{AskedTest, Client, ClientError, GitHubTokens, TestedRun, Upload};
 use signalbox_terminal::{Signals, note};
 
 use crate::CliError;
@@ -66,7 +66,8 @@ struct Gate {
     /// The URL of the server.
     #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
     server: String,
-    /// The API token, with the scope tests:upload. Without one, nothing is uploaded and no failure is
+    /// The API token, with the scope tests:upload; default: on GitHub Actions an identity token, if the
+    /// job has the permission id-token: write. Without one, nothing is uploaded and no failure is
     /// excused.
     #[arg(long, env = "SIGNALBOX_TOKEN", hide_env_values = true)]
     token: Option<String>,
@@ -208,13 +209,26 @@ fn shown<'a>(gate: &Gate, test: &'a verdict::FailedTest, answer: &Answer) -> Sho
     Shown { test, is_quarantined, url }
 }
 
+/// The API token; else an identity token, if GitHub Actions issues one to the job.
+async fn token(gate: &Gate) -> Result<String, String> {
+    if let Some(token) = gate.token.as_ref().filter(|token| !token.is_empty()) {
+        return Ok(token.clone());
+    }
+    let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+    let (url, token) =
+        (variable("ACTIONS_ID_TOKEN_REQUEST_URL"), variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN"));
+    let Some((url, token)) = url.zip(token) else {
+        return Err("no token: set SIGNALBOX_TOKEN or --token".to_owned());
+    };
+    let issued = GitHubTokens { url, token }.issue(&gate.server).await;
+    issued.map_err(|error| format!("could not get an identity token: {error}"))
+}
+
 /// Uploads the reports, and asks which of the failed tests are quarantined. The error says why
 /// there is no answer.
 async fn ask(gate: &Gate, place: &Place, files: &[PathBuf], read: &Read) -> Result<Answer, String> {
     let words = |error: ClientError| error.to_string();
-    let token = gate.token.as_deref().filter(|token| !token.is_empty());
-    let token = token.ok_or("no token: set SIGNALBOX_TOKEN or --token")?;
-    let client = Client::new(&gate.server, token).map_err(words)?;
+    let client = Client::new(&gate.server, &token(gate).await?).map_err(words)?;
     if !files.is_empty() {
         let content = |file: &PathBuf| match std::fs::read(file) {
             Ok(bytes) => Ok((file.to_string_lossy().into_owned(), bytes)),

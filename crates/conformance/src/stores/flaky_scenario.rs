@@ -50,6 +50,7 @@ impl<'a> Scenario<'a> {
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
             compatibility: Compatibility::Specification,
+            source: None,
         };
         // Every upload of more than two runs has several parts.
         let service = service(stores, &clock, 0).in_parts_of(2);

@@ -83,6 +83,7 @@ pub async fn concurrent_updates_are_not_lost(stores: &Stores) {
         scopes: Scope::ALL.to_vec(),
         repos: Vec::new(),
         compatibility: Compatibility::V1Live,
+        source: None,
     });
     let mut expected = sample.world.queue.header.settings.clone();
     let mut updates: Vec<_> = patches().into_iter().map(|patch| (patch, None)).collect();

@@ -114,6 +114,7 @@ impl Cluster {
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
             compatibility: Compatibility::Specification,
+            source: None,
         };
         let servers = (0..servers).map(|_| Arc::new(Server::new(&context))).collect();
         let main = BranchName::new("main").expect("a branch");

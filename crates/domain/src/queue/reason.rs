@@ -364,6 +364,21 @@ pub enum Culprit {
     Host,
 }
 
+impl Culprit {
+    /// Every name, in the order of declaration.
+    pub const NAMES: &'static [&'static str] = &["itself", "pull_request", "target_branch", "host"];
+
+    /// The name in the API.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Itself => "itself",
+            Self::PullRequest(_) => "pull_request",
+            Self::TargetBranch => "target_branch",
+            Self::Host => "host",
+        }
+    }
+}
+
 /// The evidence against a pull request that failed its tests: what else the failed candidate
 /// contained, and with which candidates it passed before. If the candidate contained nothing else,
 /// it failed on its own.

@@ -6,6 +6,7 @@ mod found;
 mod mapping;
 mod owner;
 mod record;
+mod source;
 mod time;
 mod warning;
 
@@ -14,5 +15,6 @@ pub use found::{BundleMeta, FoundFile, FoundReport, FoundRun};
 pub use mapping::{Mapped, MappingRules, kept_variant, map, upload_of};
 pub use owner::BlobOwner;
 pub use record::{Claims, ContentHash, Part, Received, UploadRecord, UploadState};
+pub use source::ProvenSource;
 pub use time::{RefusedTime, check_time, time_of_import, time_of_report};
 pub use warning::{Severity, UploadWarning, WarningKind};

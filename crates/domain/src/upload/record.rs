@@ -84,9 +84,19 @@ pub struct Claims {
     /// When the run ended; only of an imported run.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub at: Option<Timestamp>,
+    /// Whether a CI system has proven the branch, the class and the pull request, so that variables of
+    /// the job do not count for them.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_false"))]
+    pub proven: bool,
     /// Ids of tests whose failure was excused because they were quarantined.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeSet::is_empty"))]
     pub excused: BTreeSet<String>,
+}
+
+#[cfg(feature = "serde")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// One file of an upload.

@@ -144,14 +144,11 @@ impl ExitReply {
                 reply.landed_tree = landed_tree.as_ref().map(ToString::to_string);
             }
             Exit::Failed { culprit, details, .. } => {
-                let (word, pr) = match culprit {
-                    Culprit::Itself => ("itself", None),
-                    Culprit::TargetBranch => ("target_branch", None),
-                    Culprit::Host => ("host", None),
-                    Culprit::PullRequest(pr) => ("pull_request", Some(pr.0)),
+                reply.culprit = Some(culprit.as_str().to_owned());
+                reply.culprit_pr_number = match culprit {
+                    Culprit::PullRequest(pr) => Some(pr.0),
+                    Culprit::Itself | Culprit::TargetBranch | Culprit::Host => None,
                 };
-                reply.culprit = Some(word.to_owned());
-                reply.culprit_pr_number = pr;
                 reply.details.clone_from(details);
             }
             Exit::Cancelled { by, .. } => reply.actor = Some(by.to_string()),
@@ -160,8 +157,20 @@ impl ExitReply {
     }
 }
 
+/// How an entry left; `None` while it is live.
+pub(super) fn exit_of(entry: &Entry, words: Words) -> Option<ExitReply> {
+    match &entry.state {
+        EntryState::Ended(exit) => Some(ExitReply::of(exit, entry.off_target_since, words)),
+        EntryState::NotReady
+        | EntryState::Pending { .. }
+        | EntryState::Testing { .. }
+        | EntryState::TestsPassed { .. }
+        | EntryState::PendingFailure { .. } => None,
+    }
+}
+
 /// Why an entry waits, or its outcome, as a sentence.
-fn reason(entry: &Entry, waits: Option<&WaitReason>, words: Words) -> String {
+pub(super) fn reason(entry: &Entry, waits: Option<&WaitReason>, words: Words) -> String {
     match (&entry.state, waits) {
         (EntryState::Ended(exit), _) => {
             let sentence = exit_sentence(exit, &words.word(exit.reason().as_str()));
@@ -267,14 +276,6 @@ pub(crate) struct EntryReply {
 impl EntryReply {
     pub(crate) fn of(details: &EntryDetails, words: Words) -> Self {
         let EntrySnapshot { entry, state, readiness, waits, position } = &details.snapshot;
-        let exit = match &entry.state {
-            EntryState::Ended(exit) => Some(ExitReply::of(exit, entry.off_target_since, words)),
-            EntryState::NotReady
-            | EntryState::Pending { .. }
-            | EntryState::Testing { .. }
-            | EntryState::TestsPassed { .. }
-            | EntryState::PendingFailure { .. } => None,
-        };
         Self {
             listed: ListedEntry::of(entry, *state, waits.as_ref(), *position, words),
             readiness: ReadinessReply::of(readiness, words),
@@ -282,7 +283,7 @@ impl EntryReply {
             is_currently_submitted_to_queue: entry.is_live(),
             verified_by_test_run: entry.verified_by.map(|run| run.to_string()),
             test_run_id: entry.state.run().map(|run| run.to_string()),
-            exit,
+            exit: exit_of(entry, words),
             timeline: details
                 .timeline
                 .as_ref()

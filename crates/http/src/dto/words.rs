@@ -2,7 +2,7 @@
 
 use signalbox_domain::queue::{
     BisectionPart, BlockReason, CheckConclusion, CheckStatus, CompositionCheck, MergeMethod, Mode,
-    Outcome, PrState, QueueStateName, RequestedState, StatusSource, setting,
+    NextStep, Outcome, PrState, QueueStateName, RequestedState, StatusSource, setting,
 };
 use signalbox_domain::token::EnumCase;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
@@ -89,8 +89,8 @@ described! {
         ["IN_PROGRESS", "FAILED", "CANCELLED", "SUCCEEDED"];
 }
 
-/// The schema of each enum whose names are always in upper case.
-macro_rules! upper {
+/// The schema of each enum whose names are always in one case.
+macro_rules! in_one_case {
     ($($name:ident, $description:literal, $all:ty;)+) => {
         $(
             #[derive(Debug)]
@@ -112,9 +112,10 @@ macro_rules! upper {
     };
 }
 
-upper! {
+in_one_case! {
     CheckStatusWord, "The status of a check.", CheckStatus;
     CheckConclusionWord, "The conclusion of a check.", CheckConclusion;
+    NextStepWord, "What to do about a pull request that has failed.", NextStep;
 }
 
 /// The enum of the setting `mode`, for requests that have it without the other settings.

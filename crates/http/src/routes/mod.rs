@@ -76,7 +76,7 @@ pub(crate) fn configure(config: &mut ServiceConfig, security_contact: Option<Arc
             get_submitted_pull_request, get_submitted_pull_requests, list_pull_requests,
             list_merge_queue_testing_results, set_impacted_targets, get_merge_queue_testing_details,
             create_queue, delete_queue, get_queue, update_queue, upload_reports, import_reports,
-            list_uploads, report_check_result;
+            list_uploads, report_check_result, explain_failure;
         get: get_merge_queue_metrics, check_output, get_upload, status, openapi,
             list_audit;
     );

@@ -11,6 +11,7 @@ mod delete_queue;
 mod entry_extras;
 mod errors;
 mod events;
+mod explain_failure;
 mod flaky;
 mod flaky_lists;
 mod flaky_page;

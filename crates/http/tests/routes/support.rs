@@ -204,7 +204,6 @@ impl Server {
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
             audit: Arc::new(AuditService::new(context.clone())),
-            check_log: stores.queue.check_log.clone(),
             observer: seen.clone(),
             clock: clock.clone(),
             ids: ids.clone(),

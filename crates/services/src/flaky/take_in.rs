@@ -185,7 +185,9 @@ impl FlakyService {
                 }
             }
         }
-        before.reported = Reported::new(since, tests.tests(repo, &retired).await?);
+        let retired =
+            if retired.is_empty() { Vec::new() } else { tests.tests(repo, &retired).await? };
+        before.reported = Reported::new(since, retired);
         Ok((outline, before))
     }
 

@@ -107,7 +107,7 @@ impl UploadService {
             id,
             (repository.org, repository.id),
             (UploadSource::Bundle, sender.trust()),
-            Claims::default(),
+            sender.bound(Claims::default()),
             context.clock.now(),
         );
         let hash = ContentHash::of(secret.as_bytes());
@@ -157,7 +157,7 @@ impl UploadService {
             UploadId(self.context.ids.new_id()),
             (repository.org, repository.id),
             (source, sender.trust()),
-            claims,
+            sender.bound(claims),
             self.context.clock.now(),
         );
         self.intake(record)
@@ -231,6 +231,8 @@ fn content_id(record: &UploadRecord, received: &Received) -> UploadId {
         claims.variant.clone(),
     ];
     parts.extend(claims.at.map(|at| at.to_string()));
+    // What a job of a pull request sends first is not what a job of the branch sends later.
+    parts.extend(claims.class.filter(|_| claims.proven).map(|class| class.as_str().to_owned()));
     parts.extend(received.parts.iter().map(|part| part.hash.to_string()));
     let hash = ContentHash::of_parts(parts.iter().map(String::as_str));
     UploadId(Uuid::new_v5(&record.repo.0, &hash.0))

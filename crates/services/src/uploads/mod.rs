@@ -18,7 +18,7 @@ use signalbox_domain::ids::{OrgId, OrgSlug, RepoId, RepoName};
 use signalbox_domain::ports::{BlobStore, RepoRef, ReportReader, Repository};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
-use signalbox_domain::upload::MappingRules;
+use signalbox_domain::upload::{Claims, MappingRules};
 
 use super::flaky::settings_of;
 use super::{Error, FlakyContext};
@@ -125,6 +125,16 @@ impl Sender {
             Self::Token(caller) => may(caller, Scope::TestsAdmin),
             Self::Public(_) => Err(Error::MissingScope(Scope::TestsAdmin)),
         }
+    }
+
+    /// What the sender says, with what its CI system has proven in its place.
+    fn bound(&self, mut claims: Claims) -> Claims {
+        if let Self::Token(caller) = self
+            && let Some(source) = &caller.source
+        {
+            source.bind(&mut claims);
+        }
+        claims
     }
 
     const fn trust(&self) -> Trust {

@@ -1,6 +1,6 @@
 //! Reading what was received: lease, read, map, take in, finish.
 
-use signalbox_domain::flaky::{ReportedRun, Upload, UploadSource};
+use signalbox_domain::flaky::{BranchClass, ReportedRun, Upload, UploadSource};
 use signalbox_domain::ports::{LeasedUpload, Observed, ReadError, ReportFile};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::{
@@ -225,11 +225,14 @@ fn note_files(done: &mut UploadRecord, files: &[FoundFile]) {
 }
 
 /// What makes two uploads the same report: the commit, the job, the base and what the files hold.
+/// Of reports of pull requests also the class, so that none is mistaken for a report of a branch.
 fn digest(upload: &Upload, files: ContentHash) -> ContentHash {
     let sha = upload.sha.as_ref().map(ToString::to_string).unwrap_or_default();
     let text = |it: &Option<String>| it.clone().unwrap_or_default();
+    let class = (upload.class == BranchClass::PullRequest).then(|| upload.class.as_str());
     let parts = [
         sha,
+        class.unwrap_or_default().to_owned(),
         text(&upload.job_url),
         text(&upload.job_name),
         upload.origin.to_string(),

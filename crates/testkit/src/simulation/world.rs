@@ -110,6 +110,7 @@ impl World {
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
             compatibility: Compatibility::Specification,
+            source: None,
         };
         schedule.note(format!("{temper:?} {:?}", host.rules.clashes));
         Self {

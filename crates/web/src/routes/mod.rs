@@ -36,6 +36,7 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         .service(page("/status", "pageStatus").route(web::get().to(server::status)))
         .service(page("/{org}/queue", "pageQueue").route(web::get().to(queue::list)))
         .service(page("/{org}/queue/pr", "pagePullRequest").route(web::get().to(queue::pr)))
+        .service(page("/{org}/queue/output", "pageOutput").route(web::get().to(queue::output)))
         .service(page("/{org}/queue/do", "pageDo").route(web::post().to(queue::act)))
         .service(page("/{org}/queue/left", "pageLeft").route(web::get().to(queue_more::left)))
         .service(page("/{org}/queue/health", "pageHealth").route(web::get().to(queue_more::health)))

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::ports::{EntryFilter, PullRequestQuery};
 use signalbox_domain::queue::{
     Estimate, Priority, RequestedState, SettingsPatch, estimate, view_queue,
 };
 use signalbox_domain::time::{Span, Timestamp, Window};
-use signalbox_domain::token::{Caller, Scope};
+use signalbox_domain::token::Caller;
 use signalbox_services::{Extras, SubmitOptions};
 
 use crate::Pages;
@@ -121,19 +121,35 @@ async fn show_pr(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         }
         Err(error) => return Err(error.into()),
     };
-    let run = view::pr::newest_run(&details).filter(|_| visitor.may(Scope::TestsRead));
-    let failures = match run {
-        Some(run) => pages.flaky.failures_of(caller, &place.repo, run).await?,
-        None => Vec::new(),
-    };
+    let explanation = pages.failures().explain(caller, &place.repo, &details).await?;
     let page = view::pr::page(&view::pr::Seen {
         place: &place,
         queue: &queue,
         details: &details,
-        failures: &failures,
+        explanation: &explanation,
         visitor: &visitor,
         now: pages.reads.now(),
     });
+    Ok((Some(visitor), page))
+}
+
+/// `GET /{org}/queue/output`.
+pub(crate) async fn output(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = show_output(&pages, &request, &org).await;
+    answer(&pages, &request, shown)
+}
+
+async fn show_output(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
+    let (visitor, place, asked) = place(pages, request, org).await?;
+    let (caller, check) = (&visitor.caller, asked.text("check"));
+    let run = asked.text("run").parse().map(RunId).map_err(|_| Failure::Missing)?;
+    let run = pages.queues.run(caller, &place.repo, &place.branch, run).await?.run;
+    let output = pages.failures().output(caller, run.id, check).await?.ok_or(Failure::Missing)?;
+    let page = view::run::output_page(&place, &run, &output, pages.reads.now());
     Ok((Some(visitor), page))
 }
 

@@ -3,7 +3,7 @@
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{Culprit, Entry, EntryState, Exit, Queue, Readiness, Step, TestRun};
 use signalbox_domain::time::Timestamp;
-use signalbox_services::{EntryDetails, RunFailure};
+use signalbox_services::{EntryDetails, Explanation};
 use signalbox_wording::{Named, Wait, after_exit, estimate_sentence, reason, wait};
 
 use super::queue::{due, outside};
@@ -18,8 +18,8 @@ pub(crate) struct Seen<'a> {
     /// The queue, read before the pull request.
     pub(crate) queue: &'a Queue,
     pub(crate) details: &'a EntryDetails,
-    /// The tests that failed in the run that is shown.
-    pub(crate) failures: &'a [RunFailure],
+    /// What failed in the run that is shown.
+    pub(crate) explanation: &'a Explanation,
     pub(crate) visitor: &'a Visitor,
     pub(crate) now: Timestamp,
 }
@@ -61,22 +61,19 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         page.sections.push(readiness(&snapshot.readiness));
     }
     let steps = seen.details.timeline.as_deref().unwrap_or_default();
-    if let Some(test) = newest_run(seen.details) {
+    if let Some(test) = seen.details.last_run() {
         let own = entry.state.run() == Some(test.id) && test.status.is_running();
         let heading = if own { "Test run" } else { "Last test run" };
+        let tests = seen.explanation.tests.as_deref().unwrap_or_default();
+        page.sections.extend(run::failures(tests, place, seen.now));
+        page.sections.extend(run::outputs(&seen.explanation.checks, test.id, place));
         page.sections.push(run::section(test, place, seen.now, heading));
-        page.sections.extend(run::failures(seen.failures, place, seen.now));
     }
     page.sections.extend(landing::section(place, entry));
     page.sections.extend(neighbours::section(place, seen.queue, entry.pr));
     page.sections.push(timeline(seen, steps));
     page.sections.push(attempts(seen, steps));
     page
-}
-
-/// The run that is shown: the last one in the timeline.
-pub(crate) fn newest_run(details: &EntryDetails) -> Option<&TestRun> {
-    details.timeline.as_deref().unwrap_or_default().iter().find_map(|step| step.run.as_ref())
 }
 
 fn answer(seen: &Seen<'_>) -> Block {
@@ -92,7 +89,12 @@ fn answer(seen: &Seen<'_>) -> Block {
                 ago(snapshot.entry.state_changed_at, seen.now).text
             ),
             text: exits::described(&snapshot.entry, exit),
-            next: after_exit(exit, snapshot.entry.off_target_since.is_some()).to_owned(),
+            next: after_exit(
+                exit,
+                snapshot.entry.off_target_since.is_some(),
+                seen.explanation.failed_tests(),
+            )
+            .to_owned(),
         };
     }
     let Some(waits) = &snapshot.waits else {

@@ -1,13 +1,18 @@
 //! A test run: its candidate and its checks.
 
 use signalbox_domain::flaky::TestStatus;
-use signalbox_domain::queue::TestRun;
+use signalbox_domain::ids::RunId;
+use signalbox_domain::ports::CheckOutput;
+use signalbox_domain::queue::{Check, TestRun};
 use signalbox_domain::time::Timestamp;
-use signalbox_services::RunFailure;
+use signalbox_services::{FailedCheck, RunFailure, without_sequences};
 
 use super::{QueueAddress, test_list};
-use crate::model::{Block, Cell, Section, Table};
-use crate::text::{ago, elsewhere, plain, span};
+use crate::model::{Block, Cell, Page, Section, Table};
+use crate::text::{ago, elsewhere, plain, quoted, span};
+
+/// The most characters of a line of output.
+const MAX_COLUMNS: usize = 2_000;
 
 /// The section about a run.
 pub(crate) fn section(
@@ -48,7 +53,7 @@ pub(crate) fn section(
         table.push(
             table.rows.len(),
             vec![
-                Cell::text(plain(&check.name, 200)).maybe_link(elsewhere(&check.url)),
+                Cell::text(plain(&check.name, 200)).maybe_link(details_of(check, run.id, place)),
                 Cell::text(yes),
                 result,
                 Cell::text(plain(check.summary.as_deref().unwrap_or("–"), 400)),
@@ -69,6 +74,85 @@ pub(crate) fn section(
         );
     }
     Section::new("run", heading).with(Block::Details(facts)).with(Block::Table(table))
+}
+
+/// The address of the page with a check's output.
+fn output_path(place: &QueueAddress, run: RunId, check: &str) -> String {
+    format!("{}&run={run}&check={}", place.path("queue/output"), quoted(check))
+}
+
+/// Where the details of a check are: a page here if the server has its output, whose address in the
+/// API needs a token.
+fn details_of(check: &Check, run: RunId, place: &QueueAddress) -> Option<String> {
+    if check.url.contains(&format!("/v1/testRuns/{run}/checks/")) {
+        return Some(output_path(place, run, &check.name));
+    }
+    elsewhere(&check.url)
+}
+
+/// The end of the output of each failed check.
+pub(crate) fn outputs(
+    checks: &[FailedCheck],
+    run: RunId,
+    place: &QueueAddress,
+) -> impl Iterator<Item = Section> {
+    checks.iter().enumerate().filter_map(move |(at, check)| {
+        let output = check.output.as_ref()?;
+        let name = plain(&check.name, 200);
+        let section = Section::new(&format!("output-{at}"), format!("Output of {name}"));
+        let section = if output.is_cut { section.note("its last lines") } else { section };
+        let all = Cell::text("The whole output").link(output_path(place, run, &check.name));
+        let text = printable(&output.text);
+        Some(section.with(Block::Pre(text)).with(Block::Links(vec![all])))
+    })
+}
+
+/// A text of several lines, each as pages show text.
+fn printable(text: &str) -> String {
+    let line = |line: &str| plain(&line.replace('\t', "    "), MAX_COLUMNS);
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The page with the output of a check.
+pub(crate) fn output_page(
+    place: &QueueAddress,
+    run: &TestRun,
+    output: &CheckOutput,
+    now: Timestamp,
+) -> Page {
+    let name = plain(&output.check, 200);
+    let prs = run
+        .group
+        .iter()
+        .map(|member| Cell::text(format!("#{}", member.pr)).link(place.pr(member.pr)));
+    let facts = vec![
+        ("Test run", Cell::number(run.number)),
+        (
+            "Commit",
+            run.candidate
+                .as_ref()
+                .map_or_else(Cell::default, |it| Cell::to_copy(it.sha.to_string())),
+        ),
+        ("Written", ago(output.at, now)),
+    ];
+    let text = printable(&without_sequences(&output.text));
+    let pre = if text.is_empty() {
+        Block::Text("The check printed nothing.".to_owned())
+    } else {
+        Block::Pre(text)
+    };
+    Page {
+        title: format!("Output of {name}"),
+        above: vec![
+            Cell::text("Queues").link("/"),
+            Cell::text(place.name()).link(place.path("queue")),
+        ],
+        sections: vec![
+            Section::plain("run").with(Block::Links(prs.collect())).with(Block::Details(facts)),
+            Section::new("output", "Output").with(pre),
+        ],
+        ..Page::default()
+    }
 }
 
 /// The tests that failed in a run, the ones not known to be flaky first. `None` when there are

@@ -77,3 +77,52 @@ async fn a_failure_that_is_not_its_own_leads_to_the_one_at_fault() {
     assert!(second.body.contains("See #1, which is at fault"), "{}", second.body);
     assert!(!first.body.contains("which is at fault"));
 }
+
+/// The page of the first pull request after its check has failed with these tests failing on its
+/// commit. `wobbly` is known to be flaky.
+async fn failed_with(tests: &[&str]) -> (House, String) {
+    let house = house(&["bad"]).await;
+    let admin = house.admin().await;
+    let page = admin.get(&format!("{PAGE}1")).await;
+    let shown = page.between("<dt>Commit</dt>", "</dd>").to_owned();
+    let sha = shown.split_once("<code>").and_then(|(_, rest)| rest.split_once("</code>"));
+    let sha = sha.expect("the commit of the run").0.to_owned();
+    let old = "a".repeat(40);
+    report(&house, &old, "wobbly", Some("no")).await;
+    report(&house, &old, "wobbly", None).await;
+    for test in tests {
+        report(&house, &sha, test, Some("expected 5")).await;
+    }
+    house.settle().await;
+    let page = admin.get(&format!("{PAGE}1")).await;
+    (house, page.body)
+}
+
+#[actix_web::test]
+async fn a_failure_comes_with_what_to_do_next() {
+    for (tests, step) in [
+        (&[] as &[&str], "Find the cause in the output of the failed checks"),
+        (&["wobbly"], "All tests that failed are known to be flaky: submit it again"),
+        (&["wobbly", "the sum"], "Fix the failed tests that are not known to be flaky"),
+    ] {
+        let (_, page) = failed_with(tests).await;
+        assert!(page.contains(step), "{tests:?}: {page}");
+    }
+}
+
+#[actix_web::test]
+async fn the_output_of_a_failed_check_is_read_without_a_token() {
+    let (house, page) = failed_with(&[]).await;
+    let output = page.split_once("Output of test").expect("a section").1;
+    assert!(output.contains("test: FAILURE"), "{output}");
+    let link = output.split_once("href=\"").and_then(|(_, rest)| rest.split_once('"'));
+    let link = link.expect("a link").0.replace("&#38;", "&").replace("&amp;", "&");
+    assert!(link.starts_with("/acme/queue/output?"), "{link}");
+    let admin = house.admin().await;
+    let shown = admin.get(&link).await;
+    assert_eq!(shown.status, 200, "{link}");
+    assert!(shown.body.contains("test: FAILURE"), "{}", shown.body);
+    for wrong in [link.replace("check=test", "check=other"), link.replace("run=", "run=x")] {
+        assert_eq!(admin.get(&wrong).await.status, 404, "{wrong}");
+    }
+}

@@ -165,6 +165,7 @@ impl House {
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
             compatibility: Compatibility::Specification,
+            source: None,
         };
         let runner = EffectRunner::new(context, queues);
         let said = Mutex::new(0);

@@ -5,7 +5,8 @@ use signalbox_domain::queue::{Event, EventKind, Mismatch, Subject};
 
 use super::catalog::EventType;
 use super::shapes::{
-    Canceled, Failed, Landing, Merged, QueueState, Queued, Repository, Submitted, Time, Undone, Url,
+    Canceled, Failed, Failure, Landing, Merged, QueueState, Queued, Repository, Submitted, Time,
+    Undone, Url,
 };
 use super::{PublicEvent, public_event};
 
@@ -42,6 +43,7 @@ struct EventFields {
     merged_reason: Option<Merged>,
     landing_change: Option<Undone>,
     landing: Option<Landing>,
+    failure: Option<Failure>,
     actor: String,
     state: QueueState,
     previous_state: QueueState,
@@ -75,6 +77,7 @@ impl EventFields {
         match &event.subject {
             Subject::PullRequest { pr, author, url, exit } => {
                 fields.landing = exit.as_deref().and_then(Landing::of);
+                fields.failure = exit.as_deref().and_then(Failure::of);
                 fields.pr_number = pr.0;
                 fields.author.clone_from(author);
                 fields.http_details_url = Url(url.clone());
@@ -292,7 +295,7 @@ queue_events! {
 
     /// A pull request was removed because of a failure.
     tested_pull_request!(Failed => PullRequestFailed) { is_bisection: bool, }
-        optional { failure_reason: Failed, }
+        optional { failure_reason: Failed, failure: Failure, }
 
     /// A pull request was cancelled.
     tested_pull_request!(Canceled => PullRequestCanceled) { is_bisection: bool, }

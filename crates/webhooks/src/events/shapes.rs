@@ -8,8 +8,8 @@ use serde_json::Value;
 use signalbox_domain::flaky::{IncidentCause, IncidentState, MonitorStatus, TestStatus};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::queue::{
-    CancelReason, CompositionCheck, Exit, FailReason, LandingChange, MergeMethod, MergeReason,
-    QueueStateName, QueuedReason, SubmitReason,
+    CancelReason, CompositionCheck, Culprit, Exit, FailReason, FailedTests, LandingChange,
+    MergeMethod, MergeReason, NextStep, QueueStateName, QueuedReason, SubmitReason,
 };
 use signalbox_domain::time::Timestamp;
 
@@ -99,6 +99,10 @@ shapes! {
     Method(&'static str) = one_of(MergeMethod::NAMES, &[]);
     /// How the composition of a landing was checked.
     Check(&'static str) = one_of(CompositionCheck::NAMES, &[]);
+    /// What is at fault.
+    CulpritWord(&'static str) = one_of(Culprit::NAMES, &[]);
+    /// What to do next.
+    NextStepWord(&'static str) = one_of(NextStep::NAMES, &[]);
     /// How a landing was undone.
     Undone(String) = one_of(LandingChange::NAMES, &[]);
     /// The status of a test.
@@ -169,6 +173,34 @@ pub(super) struct Landing {
     #[serde(skip_serializing_if = "Option::is_none")]
     not_checked_because: Option<String>,
     merged_by_host: Vec<String>,
+}
+
+/// A failure: what is at fault, and what to do next.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct Failure {
+    culprit: CulpritWord,
+    /// The pull request at fault, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    culprit_pr_number: Option<u32>,
+    /// Failed checks, conflicting paths, or the git host's message.
+    details: Vec<String>,
+    next_step: NextStepWord,
+}
+
+impl Failure {
+    /// The failure of a pull request. Test results may still come, so they do not count here.
+    pub(super) fn of(exit: &Exit) -> Option<Self> {
+        let Exit::Failed { reason, culprit, details, .. } = exit else { return None };
+        let pr = if let Culprit::PullRequest(pr) = culprit { Some(pr.0) } else { None };
+        let next_step = NextStep::after(*reason, culprit, FailedTests::default());
+        Some(Self {
+            culprit: CulpritWord(culprit.as_str()),
+            culprit_pr_number: pr,
+            details: details.clone(),
+            next_step: NextStepWord(next_step.as_str()),
+        })
+    }
 }
 
 impl Landing {

@@ -1,6 +1,7 @@
 //! Ports of accounts: organizations, repositories, tokens, sessions and the audit log.
 
 mod audit_log;
+mod ci_identities;
 mod identity_provider;
 mod org_store;
 mod repo_store;
@@ -10,6 +11,7 @@ mod token_store;
 use std::sync::Arc;
 
 pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
+pub use ci_identities::{CiIdentities, CiIdentity};
 pub use identity_provider::{IdentityError, IdentityProvider, Leaving};
 pub use org_store::{Org, OrgStore};
 pub use repo_store::{RepoStore, Repository};

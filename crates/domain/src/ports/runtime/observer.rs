@@ -53,8 +53,10 @@ pub enum Observed<'a> {
     },
     /// A token was refused.
     TokenRefused {
-        /// The reason: `malformed`, `unknown`, `expired`, `revoked`, `throttled`.
+        /// The reason: `malformed`, `unknown`, `expired`, `revoked`, `throttled`, `identity`.
         reason: &'static str,
+        /// Which rule an identity token of CI breaks.
+        detail: Option<&'a str>,
         /// The address of the client.
         from: IpAddr,
         /// Refused tokens of this client in the current minute.

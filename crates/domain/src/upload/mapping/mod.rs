@@ -54,7 +54,11 @@ pub fn upload_of(
     rules: &BranchRules,
 ) -> Upload {
     let claims = &record.claims;
-    let ci = meta.map(|meta| CiRun::of(&meta.variables)).unwrap_or_default();
+    let mut ci = meta.map(|meta| CiRun::of(&meta.variables)).unwrap_or_default();
+    if claims.proven {
+        // Variables are whatever the job sets.
+        (ci.pr, ci.merge_train) = (None, false);
+    }
     let git_branch = meta.map(|meta| clean_branch(&meta.branch)).filter(|it| !it.is_empty());
     let by_ci = if meta.is_some_and(|meta| meta.uncloned) {
         git_branch.clone().or(ci.branch.clone())

@@ -32,7 +32,7 @@ pub(crate) use monitor_requests::{
     CreateMonitorRequest, MonitorRequest, PreviewMonitorRequest, UpdateMonitorRequest,
 };
 pub(crate) use monitors::{MonitorReply, MonitorsReply, PreviewReply};
-pub(crate) use run_failures::{RunFailuresReply, RunFailuresRequest};
+pub(crate) use run_failures::{RunFailureReply, RunFailuresReply, RunFailuresRequest};
 pub(crate) use settings::{FlakySettingsReply, UpdateSettingsRequest};
 pub use test_case::TestLinks;
 pub(crate) use test_case::{

@@ -80,27 +80,30 @@ pub(crate) struct RunFailuresReply {
     tests: Vec<RunFailureReply>,
 }
 
+impl RunFailureReply {
+    pub(crate) fn of(failure: &RunFailure, links: &TestLinks) -> Self {
+        let test = &failure.test.record.test;
+        let message = failure.last.message.as_ref();
+        Self {
+            id: test.id.to_string(),
+            html_url: links.test(&failure.test),
+            name: test.key.name.clone(),
+            variant: test.key.variant.clone(),
+            file_path: some(&test.key.file),
+            status: TestStatusReply::of(&failure.test),
+            known_flaky: test.standing.value == TestStatus::Flaky,
+            quarantined: failure.test.quarantined,
+            excused: failure.last.quarantined,
+            failures: failure.failures,
+            failed_at: failure.last.at.to_string(),
+            message: message.map(|text| text.chars().take(MAX_MESSAGE).collect()),
+        }
+    }
+}
+
 impl RunFailuresReply {
     pub(crate) fn of(failures: &[RunFailure], links: &TestLinks) -> Self {
-        let reply = |failure: &RunFailure| {
-            let test = &failure.test.record.test;
-            let message = failure.last.message.as_ref();
-            RunFailureReply {
-                id: test.id.to_string(),
-                html_url: links.test(&failure.test),
-                name: test.key.name.clone(),
-                variant: test.key.variant.clone(),
-                file_path: some(&test.key.file),
-                status: TestStatusReply::of(&failure.test),
-                known_flaky: test.standing.value == TestStatus::Flaky,
-                quarantined: failure.test.quarantined,
-                excused: failure.last.quarantined,
-                failures: failure.failures,
-                failed_at: failure.last.at.to_string(),
-                message: message.map(|text| text.chars().take(MAX_MESSAGE).collect()),
-            }
-        };
-        Self { tests: failures.iter().map(reply).collect() }
+        Self { tests: failures.iter().map(|it| RunFailureReply::of(it, links)).collect() }
     }
 }
 

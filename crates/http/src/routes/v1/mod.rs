@@ -6,6 +6,7 @@ pub(crate) mod create_bundle_upload;
 pub(crate) mod create_queue;
 pub(crate) mod delete_queue;
 pub(crate) mod events;
+pub(crate) mod explain_failure;
 pub(crate) mod flaky;
 pub(crate) mod get_merge_queue_metrics;
 pub(crate) mod get_merge_queue_testing_details;

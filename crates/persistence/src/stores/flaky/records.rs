@@ -105,12 +105,16 @@ pub(super) async fn known_tests(
     repo: RepoRef,
     ids: &[TestId],
 ) -> Result<Vec<KnownTest>, DbError> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
     let mut known = Vec::with_capacity(ids.len());
-    for piece in bulk::pieces(ids) {
+    for piece in bulk::pieces(&ids) {
         let rows: Vec<KnownRow> = test_cases::table
             .filter(test_cases::repo_id.eq(Sql(repo.id)))
             .filter(test_cases::org_id.eq(Sql(repo.org)))
             .filter(among(test_cases::id, piece))
+            .order(test_cases::id)
             .select((
                 test_cases::id,
                 test_cases::stable_since,
@@ -127,6 +131,5 @@ pub(super) async fn known_tests(
             },
         ));
     }
-    known.sort_by_key(|it| it.test.id);
     Ok(known)
 }
