@@ -148,8 +148,9 @@ async fn show_output(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (caller, check) = (&visitor.caller, asked.text("check"));
     let run = asked.text("run").parse().map(RunId).map_err(|_| Failure::Missing)?;
     let run = pages.queues.run(caller, &place.repo, &place.branch, run).await?.run;
-    let output = pages.failures().output(caller, run.id, check).await?.ok_or(Failure::Missing)?;
-    let page = view::run::output_page(&place, &run, &output, pages.reads.now());
+    let check = run.checks.iter().find(|it| it.name == check).ok_or(Failure::Missing)?;
+    let output = pages.failures().output(caller, run.id, &check.name).await?;
+    let page = view::run::output_page(&place, &run, check, output.as_ref(), pages.reads.now());
     Ok((Some(visitor), page))
 }
 

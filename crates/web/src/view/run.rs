@@ -113,14 +113,16 @@ fn printable(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The page with the output of a check.
+/// The page with the output of a check; `None`: the server has none.
 pub(crate) fn output_page(
     place: &QueueAddress,
     run: &TestRun,
-    output: &CheckOutput,
+    check: &Check,
+    output: Option<&CheckOutput>,
     now: Timestamp,
 ) -> Page {
-    let name = plain(&output.check, 200);
+    let name = plain(&check.name, 200);
+    let result = check.conclusion.map_or_else(|| Cell::named(&check.status), |it| Cell::named(&it));
     let prs = run
         .group
         .iter()
@@ -133,13 +135,16 @@ pub(crate) fn output_page(
                 .as_ref()
                 .map_or_else(Cell::default, |it| Cell::to_copy(it.sha.to_string())),
         ),
-        ("Written", ago(output.at, now)),
+        ("Result", result),
+        ("Reported", ago(check.at, now)),
     ];
-    let text = printable(&without_sequences(&output.text));
-    let pre = if text.is_empty() {
-        Block::Text("The check printed nothing.".to_owned())
-    } else {
-        Block::Pre(text)
+    let text = output.map(|output| printable(&without_sequences(&output.text)));
+    let none = "The server has no output of this check. It is stored when the check has ended, and \
+                removed after the days in `retention.outputs_days`.";
+    let pre = match text {
+        None => Block::Text(none.to_owned()),
+        Some(text) if text.is_empty() => Block::Text("The check printed nothing.".to_owned()),
+        Some(text) => Block::Pre(text),
     };
     Page {
         title: format!("Output of {name}"),

@@ -1,6 +1,8 @@
 //! The page of a pull request: everything besides its wait reason.
 
+use signalbox_domain::ports::Clock;
 use signalbox_domain::queue::{EffectClass, Mode};
+use signalbox_domain::time::Span;
 use signalbox_services::SubmitOptions;
 
 use crate::reports::report;
@@ -125,4 +127,9 @@ async fn the_output_of_a_failed_check_is_read_without_a_token() {
     for wrong in [link.replace("check=test", "check=other"), link.replace("run=", "run=x")] {
         assert_eq!(admin.get(&wrong).await.status, 404, "{wrong}");
     }
+    let later = house.clock.now().plus(Span::days(1));
+    house.stores.queue.check_log.prune(later, 10).await.expect("removed");
+    let removed = admin.get(&link).await;
+    assert_eq!(removed.status, 200, "{link}");
+    assert!(removed.body.contains("The server has no output of this check."), "{}", removed.body);
 }
