@@ -25,9 +25,12 @@ fn described(failure: &Failure) -> String {
     let mut text = format!("#{} {state} ({})", failure.pr_number, failure.reason);
     // Writing to a string never fails.
     if let Some(sha) = &failure.test_branch_sha {
-        let group: Vec<String> =
-            failure.tested_together.iter().map(|number| format!("#{number}")).collect();
-        let _ = write!(text, "\ntested commit {sha}, with {}", group.join(", "));
+        let _ = write!(text, "\ntested commit {sha}");
+        let others = failure.tested_together.iter().filter(|it| **it != failure.pr_number);
+        let others: Vec<String> = others.map(|number| format!("#{number}")).collect();
+        if !others.is_empty() {
+            let _ = write!(text, ", together with {}", others.join(", "));
+        }
     }
     for check in &failure.failed_checks {
         add_check(&mut text, check);
@@ -102,7 +105,7 @@ mod tests {
             "nextStep": {"kind": "fix_tests", "text": "Fix the tests."}
         }));
         let expected = "#12 Failed (failed: TEST_RUN_REQUIRED_STATUS_FAILED)\n\
-            tested commit 1f0c1b9d, with #12, #13\n\
+            tested commit 1f0c1b9d, together with #13\n\
             check test: FAILURE, exit status: 1\n  https://ci.example/1\n  | expected 5\n  | got 4\n\
             check lint: did not end in time\n\
             failed tests:\n  adds  expected 5\n\
