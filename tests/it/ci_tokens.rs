@@ -136,6 +136,22 @@ async fn the_gate_gets_a_token_of_its_own(on: On) {
     assert!(errors.contains("could not get an identity token: 404"), "{errors}");
 }
 
+async fn a_token_is_not_bad_because_its_issuer_is_away(on: On) {
+    let ci = CiDouble::start(job("acme/calc", "push", "refs/heads/main"));
+    let system = system(on, &ci).await;
+    ci.fail("openid-configuration", 1);
+    let reply = upload(&system, &ci.token(&system.url()), "git.local/acme/calc").await;
+    assert_eq!(reply.status, 503, "{}", reply.text);
+    assert!(
+        reply.text.contains("could not reach the issuer of the identity token"),
+        "{}",
+        reply.text
+    );
+    let token = [("x-api-token", system.token())];
+    let ready = system.send(Method::GET, "/readyz", &token, String::new()).await;
+    assert_eq!(ready.text, "ready\n", "the database is there");
+}
+
 macro_rules! on_both {
     ($($name:ident),+) => {
         mod on_sqlite {
@@ -150,5 +166,6 @@ macro_rules! on_both {
 on_both!(
     a_job_uploads_what_it_is_proven_to_test,
     other_tokens_are_refused,
-    the_gate_gets_a_token_of_its_own
+    the_gate_gets_a_token_of_its_own,
+    a_token_is_not_bad_because_its_issuer_is_away
 );

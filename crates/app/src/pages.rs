@@ -27,7 +27,6 @@ fn sign_in_with(config: &Config, context: &Context) -> Result<Option<Arc<SignInW
         scopes: oidc.scopes.clone(),
         groups_claim: oidc.groups_claim.clone(),
     };
-    let _installed = rustls::crypto::ring::default_provider().install_default();
     let provider = signalbox_oidc::Provider::new(settings, context.clock.clone());
     let policy = AdmissionPolicy {
         domains: oidc.allowed_domains.clone(),

@@ -44,7 +44,7 @@ fn described(failure: &Failure) -> String {
     if let Some(more) = more.checked_sub(tests.len().try_into().unwrap_or(u64::MAX))
         && more > 0
     {
-        let _ = write!(text, "\n  {more} more failed tests are on its page");
+        let _ = write!(text, "\n  and {more} more on its page");
     }
     if let Some(step) = &failure.next_step {
         let _ = write!(text, "\n{}", step.text);
@@ -110,7 +110,7 @@ mod tests {
             check lint: did not end in time\n\
             failed tests:\n  adds  expected 5\n\
             failed tests that are known to be flaky:\n  waits  \n  \
-            1 more failed tests are on its page\nFix the tests.";
+            and 1 more on its page\nFix the tests.";
         assert_eq!(described(&failure.expect("a failure")), expected);
     }
 }

@@ -3,6 +3,7 @@
 use signalbox_domain::identity::{CiKind, CiSystem};
 use signalbox_domain::ids::{HostId, OrgSlug};
 
+use crate::oidc::{ISSUER, is_issuer};
 use crate::{Ci, Config, ConfigError};
 
 impl Config {
@@ -26,17 +27,13 @@ impl Ci {
             CiKind::Actions => "https://token.actions.githubusercontent.com",
             CiKind::Pipelines => "https://gitlab.com",
         });
-        let own =
-            |url: &url::Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        let is_url = url::Url::parse(issuer)
-            .is_ok_and(|it| it.scheme() == "https" || (it.scheme() == "http" && own(&it)));
-        if !is_url {
-            let rule = "must be an https URL; http is allowed for this machine only";
-            return Err(problem("issuer", rule));
+        if !is_issuer(issuer) {
+            return Err(problem("issuer", ISSUER));
         }
-        let audience = self.audience.clone().or_else(|| config.server.public_url.clone());
-        let audience = audience.filter(|it| !it.is_empty());
-        let audience = audience.ok_or_else(|| {
+        // Clients name the server without a slash at its end.
+        let own = config.server.public_url.as_deref().map(|url| url.trim_end_matches('/'));
+        let audience = self.audience.as_deref().or(own).filter(|it| !it.is_empty());
+        let audience = audience.map(ToOwned::to_owned).ok_or_else(|| {
             problem("audience", "must not be empty; its default is server.public_url")
         })?;
         if !config.organizations.iter().any(|it| it.slug == self.organization) {
@@ -62,12 +59,12 @@ mod tests {
     use super::*;
     use crate::Organization;
 
-    fn refusal(change: impl FnOnce(&mut Ci, &mut Config)) -> String {
+    fn read(change: impl FnOnce(&mut Ci, &mut Config)) -> Result<CiSystem, ConfigError> {
         let mut config = Config {
             organizations: vec![Organization { slug: "acme".into(), hosts: Vec::new() }],
             ..Config::default()
         };
-        config.server.public_url = Some("https://box.example".into());
+        config.server.public_url = Some("https://box.example/".into());
         let mut ci = Ci {
             kind: "github-actions".into(),
             issuer: None,
@@ -77,7 +74,18 @@ mod tests {
             repositories: vec!["acme".into(), "other/calc".into()],
         };
         change(&mut ci, &mut config);
-        ci.system(&config).err().map(|it| it.to_string()).unwrap_or_default()
+        ci.system(&config)
+    }
+
+    fn refusal(change: impl FnOnce(&mut Ci, &mut Config)) -> String {
+        read(change).err().map(|it| it.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_audience_is_the_server_unless_another_is_given() {
+        let audience = |change: fn(&mut Ci, &mut Config)| read(change).expect("good").audience;
+        assert_eq!(audience(|_, _| ()), "https://box.example");
+        assert_eq!(audience(|it, _| it.audience = Some("box/".into())), "box/");
     }
 
     #[test]

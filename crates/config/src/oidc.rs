@@ -2,6 +2,15 @@
 
 use crate::{Config, ConfigError, Oidc};
 
+/// The rule for the address of an issuer.
+pub(super) const ISSUER: &str = "must be an https URL; http is allowed for this machine only";
+
+pub(super) fn is_issuer(text: &str) -> bool {
+    let own = |url: &url::Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    url::Url::parse(text)
+        .is_ok_and(|url| url.scheme() == "https" || (url.scheme() == "http" && own(&url)))
+}
+
 impl Oidc {
     /// Checks these settings together with the others.
     pub(super) fn check(&self, config: &Config) -> Result<(), ConfigError> {
@@ -13,12 +22,7 @@ impl Oidc {
         must(!self.client_id.is_empty(), "client_id", "must not be empty")?;
         must(!self.groups_claim.is_empty(), "groups_claim", "must not be empty")?;
         must(!self.label.is_empty(), "label", "must not be empty")?;
-        let url = url::Url::parse(&self.issuer);
-        let own =
-            |url: &url::Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        let good =
-            url.is_ok_and(|it| it.scheme() == "https" || (it.scheme() == "http" && own(&it)));
-        must(good, "issuer", "must be an https URL; http is allowed for this machine only")?;
+        must(is_issuer(&self.issuer), "issuer", ISSUER)?;
         must(config.server.public_url.is_some(), "issuer", "needs server.public_url")
     }
 }

@@ -23,7 +23,7 @@ impl From<Error> for Problem {
             Error::NeverSubmitted { .. } => Code::NotInQueue,
             Error::UnknownRun { .. } => Code::UnknownRun,
             Error::MissingScope(_) => Code::MissingScope,
-            Error::Busy => Code::Unavailable,
+            Error::Busy | Error::Issuer(_) => Code::Unavailable,
             Error::Upload(error) => return error.into(),
             Error::Webhook(error) => return error.into(),
             Error::Host(error) => return error.into(),

@@ -13,6 +13,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Compatibility, Scope, TokenHash, TokenText};
 use uuid::Uuid;
 
+use super::Error;
 use super::refusal_reports::{RefusalReports, Refused};
 use super::refusals::{Attempt, Refusals};
 
@@ -65,26 +66,37 @@ impl Authenticator {
         &self,
         text: &str,
         from: IpAddr,
-    ) -> Result<Option<Arc<Caller>>, StoreError> {
+    ) -> Result<Option<Arc<Caller>>, Error> {
         let (hash, now) = (TokenText::parse(text).map(|text| text.hash()), self.clock.now());
         let looked_up = match (hash, &self.ci) {
             (Some(hash), _) => self.look_up(hash, now).await?,
             (None, Some(ci)) if is_signed(text) => self.identify(&**ci, text, now).await?,
             (None, _) => Err(Refused::Malformed),
         };
+        Ok(self.reported(looked_up, hash, from, now).await)
+    }
+
+    /// The caller, if the token was accepted; otherwise the refusal is reported.
+    async fn reported(
+        &self,
+        looked_up: Result<Arc<Caller>, Refused>,
+        hash: Option<TokenHash>,
+        from: IpAddr,
+        now: Timestamp,
+    ) -> Option<Arc<Caller>> {
         match looked_up {
             Ok(caller) => {
                 if let Some(hash) = hash {
                     self.refusals.accepted(hash, now);
                 }
-                Ok(Some(caller))
+                Some(caller)
             }
             Err(refused) => {
                 let count = self.refusals.counts.add(from, now);
                 if let Some(reports) = &self.reports {
                     reports.refused(refused, from, count, now).await;
                 }
-                Ok(None)
+                None
             }
         }
     }
@@ -110,8 +122,12 @@ impl Authenticator {
             }
             return Ok(Attempt::Throttled);
         }
-        // A job of CI has no session.
-        let caller = self.authenticate(text, from).await?.filter(|it| it.source.is_none());
+        let looked_up = match hash {
+            Some(hash) => self.look_up(hash, now).await?,
+            // A job of CI has no session, so its identity token is none either.
+            None => Err(Refused::Malformed),
+        };
+        let caller = self.reported(looked_up, hash, from, now).await;
         if caller.is_none() {
             self.refusals.sign_ins.add(from, now);
         }
@@ -169,7 +185,7 @@ impl Authenticator {
         ci: &dyn CiIdentities,
         text: &str,
         now: Timestamp,
-    ) -> Result<Result<Arc<Caller>, Refused>, StoreError> {
+    ) -> Result<Result<Arc<Caller>, Refused>, Error> {
         let hash = TokenHash(Sha256::digest(text.as_bytes()).into());
         if let Some((until, caller)) = self.remembered.get(&hash)
             && now < until
@@ -180,7 +196,7 @@ impl Authenticator {
             Ok(identity) => identity,
             Err(IdentityError::Refused(why)) => return Ok(Err(Refused::Identity(why))),
             // The job may try again: nothing is known about its token.
-            Err(error) => return Err(StoreError::Unavailable(Box::new(error))),
+            Err(IdentityError::Unavailable(why)) => return Err(Error::Issuer(why)),
         };
         let Some(org) = self.orgs.find_by_slug(&identity.org).await? else {
             return Ok(Err(Refused::Unknown));

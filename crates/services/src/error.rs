@@ -98,6 +98,9 @@ pub enum Error {
     /// The queue was changed concurrently too many times.
     #[error("the merge queue is too busy: it was changed concurrently too many times")]
     Busy,
+    /// The issuer of an identity token did not answer: nothing is known about the token.
+    #[error("could not reach the issuer of the identity token: {0}")]
+    Issuer(String),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),

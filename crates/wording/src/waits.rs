@@ -165,7 +165,9 @@ pub const fn next_step(step: NextStep) -> &'static str {
         NextStep::SubmitAgainOrQuarantine => {
             "All tests that failed are known to be flaky: submit it again, or quarantine them first."
         }
-        NextStep::SubmitAgain => "Submit it again: it was removed before its tests could fail.",
+        NextStep::SubmitAgain => {
+            "Submit it again: commits were pushed to it while it was being merged."
+        }
         NextStep::ResolveConflicts => {
             "Merge the target branch into it, resolve the conflicts, push, and submit it again."
         }

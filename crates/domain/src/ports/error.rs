@@ -5,8 +5,7 @@ use thiserror::Error;
 /// A failed operation of a store. The variant tells the caller how to react.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The database does not answer, is too busy or has no disk space, or the issuer of a token does
-    /// not answer: retry later.
+    /// The database does not answer, is too busy or has no disk space: retry later.
     #[error("the database is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The database is damaged: an operator must restore it.

@@ -1,6 +1,5 @@
 //! A test run: its candidate and its checks.
 
-use signalbox_domain::flaky::TestStatus;
 use signalbox_domain::ids::RunId;
 use signalbox_domain::ports::CheckOutput;
 use signalbox_domain::queue::{Check, TestRun};
@@ -160,8 +159,7 @@ pub(crate) fn output_page(
     }
 }
 
-/// The tests that failed in a run, the ones not known to be flaky first. `None` when there are
-/// none.
+/// The tests that failed in a run, in their order. `None` when there are none.
 pub(crate) fn failures(
     failed: &[RunFailure],
     place: &QueueAddress,
@@ -170,26 +168,20 @@ pub(crate) fn failures(
     if failed.is_empty() {
         return None;
     }
-    let rank = |it: &RunFailure| {
-        let flaky = it.test.record.test.standing.value == TestStatus::Flaky;
-        u8::from(flaky) + 2 * u8::from(it.last.quarantined)
-    };
-    let mut sorted: Vec<(u8, &RunFailure)> = failed.iter().map(|it| (rank(it), it)).collect();
-    sorted.sort_by_key(|(rank, _)| *rank);
-    let fresh = sorted.iter().filter(|(rank, _)| *rank == 0).count();
+    let fresh = failed.iter().filter(|it| !it.is_known()).count();
     let heads = ["Test", "Known as", "#Failures", "Message", "When"];
     let mut table = Table::new("failed-tests", "Tests that failed in the run", &heads);
-    for (rank, it) in sorted.into_iter().take(super::ROWS) {
+    for it in failed.iter().take(super::ROWS) {
         let test = &it.test.record.test;
         let tests = test_list::TestsAddress {
             org: place.org.clone(),
             id: test.repo,
             repo: place.repo.clone(),
         };
-        let mark = match rank {
-            0 => None,
-            1 => Some("known flaky"),
-            2.. => Some("quarantined: counts as passed"),
+        let mark = if it.last.quarantined {
+            Some("quarantined: counts as passed")
+        } else {
+            it.is_known().then_some("known flaky")
         };
         table.push(
             test.id,
