@@ -27,8 +27,9 @@ const OUTBOUND: [&str; 5] = [
     "signalbox-webhooks",
 ];
 /// The other parts of the program: each with the workspace crates that it may depend on.
-const PARTS: [(&str, &[&str]); 11] = [
+const PARTS: [(&str, &[&str]); 12] = [
     ("signalbox-terminal", &[]),
+    ("signalbox-loops", &["signalbox-terminal", DOMAIN, SERVICES]),
     ("signalbox-client", &[]),
     (SANDBOX, &[DOMAIN]),
     (HOSTS, &[DOMAIN, SANDBOX]),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use signalbox_loops::Backoff;
 use tokio::sync::watch;
 
-use super::backoff::Backoff;
 use crate::wiring::{App, chain};
 
 /// The interval of the query: the longest time until another server's work is seen.

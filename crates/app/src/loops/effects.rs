@@ -6,13 +6,12 @@ use std::time::Duration;
 use signalbox_domain::ports::Leased;
 use signalbox_domain::queue::EffectClass;
 use signalbox_http::on_behalf_of;
+use signalbox_loops::{Backoff, FALLBACK, RETRY};
 use signalbox_services::EffectRunner;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use super::backoff::Backoff;
-use super::woken::{FALLBACK, RETRY};
 use crate::adapters::work_of;
 use crate::wiring::{App, chain};
 

@@ -6,9 +6,11 @@ use std::time::Duration;
 use signalbox_domain::time::Span;
 use signalbox_services::{Error, FlakyService};
 
-use super::scheduler::Job;
 use super::{failing, retention, webhooks};
 use crate::wiring::App;
+
+/// A periodic job of the server.
+pub(super) type Job = signalbox_loops::Job<App>;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);

@@ -6,17 +6,15 @@ use std::time::Duration;
 
 use signalbox_domain::ports::Work;
 use signalbox_domain::queue::EffectClass;
+use signalbox_loops::{Leases, every, schedule, supervise, woken};
 use signalbox_services::{EffectRunner, Error, JobService, Sweeper, UploadService, WebhookService};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::agenda::keep_agenda;
 use super::effects::effects;
-use super::periodic::every;
-use super::scheduler::{Job, schedule};
-use super::supervise::supervise;
+use super::jobs::Job;
 use super::uploads::read_uploads;
-use super::woken::woken;
 use super::{jobs, webhooks};
 use crate::wiring::{App, chain};
 
@@ -63,7 +61,12 @@ impl Loops {
         loops.start_again("webhooks", app, webhooks::deliver);
         let reread = app.hosts.shortest_reread().to_std();
         let shared: Arc<[Job]> = jobs::shared(reread).into();
-        loops.start_again("jobs", app, move |app, stopped| schedule(app, shared.clone(), stopped));
+        loops.start_again("jobs", app, move |app, stopped| {
+            let observer = app.context.observer.clone();
+            let leases = Leases { service: app.jobs.clone(), observer };
+            let bell = app.wake_ups.of(Work::Jobs).listen();
+            schedule(app, leases, shared.clone(), bell, stopped)
+        });
         for job in jobs::of_this_machine() {
             loops.every(app, job);
         }

@@ -7,13 +7,12 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use signalbox_domain::ports::{LeasedEndpoint, Work};
 use signalbox_domain::time::Span;
+use signalbox_loops::{Backoff, FALLBACK, RETRY};
 use signalbox_services::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use super::backoff::Backoff;
-use super::woken::{FALLBACK, RETRY};
 use crate::wiring::{App, chain};
 
 /// Messages to read ahead, for each message that is sent concurrently.

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use signalbox_services::Error;
+use signalbox_terminal::chain;
 use tokio::sync::watch;
 
-use super::backoff::Backoff;
-use crate::wiring::chain;
+use crate::Backoff;
 
 /// Runs a job with a pause after each run until the server stops. Errors are logged, and make
 /// the pauses longer.
-pub(super) async fn every<F, R>(
+pub async fn every<F, R>(
     name: &'static str,
     pause: Duration,
     mut stopped: watch::Receiver<bool>,

@@ -9,12 +9,12 @@ use futures_util::FutureExt;
 use signalbox_domain::ports::{Observed, Observer};
 use tokio::sync::watch;
 
-use super::backoff::Backoff;
+use crate::Backoff;
 
 /// Runs a loop until it returns. A panic is logged and counted, and the loop is restarted after a
 /// growing `pause`, unless the server stops. The process continues: leases of the loop expire and
 /// are taken again, and other loops and requests are unaffected.
-pub(super) async fn supervise<F, R>(
+pub async fn supervise<F, R>(
     name: &'static str,
     observer: Arc<dyn Observer>,
     pause: Duration,

@@ -7,32 +7,34 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// Counts failures in a row.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub struct Backoff {
     usual: Duration,
     failures: u32,
 }
 
 impl Backoff {
     /// No failures yet; `usual` is the pause between successful tries.
-    pub(super) const fn new(usual: Duration) -> Self {
+    pub const fn new(usual: Duration) -> Self {
         Self { usual, failures: 0 }
     }
 
-    pub(super) const fn succeeded(&mut self) {
+    /// Forgets the failures.
+    pub const fn succeeded(&mut self) {
         self.failures = 0;
     }
 
-    pub(super) const fn failed(&mut self) {
+    /// Counts a failure.
+    pub const fn failed(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }
 
     /// Whether the last attempt failed.
-    pub(super) const fn is_failing(&self) -> bool {
+    pub const fn is_failing(&self) -> bool {
         self.failures > 0
     }
 
     /// The pause before the next attempt: doubled for every failure, never shorter than usual.
-    pub(super) fn pause(&self) -> Duration {
+    pub fn pause(&self) -> Duration {
         let doubled = self.usual.saturating_mul(1 << self.failures.min(10));
         doubled.min(LONGEST).max(self.usual)
     }

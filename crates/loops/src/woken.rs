@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use signalbox_services::Error;
+use signalbox_terminal::chain;
 use tokio::sync::watch;
 
-use super::backoff::Backoff;
-use crate::wiring::chain;
+use crate::Backoff;
 
 /// How long a worker waits for its bell before it checks for work anyway.
-pub(super) const FALLBACK: Duration = Duration::from_secs(30);
+pub const FALLBACK: Duration = Duration::from_secs(30);
 /// The shortest time between two checks: rings in between are merged.
 const TOGETHER: Duration = Duration::from_millis(50);
 /// The first pause after a failure.
-pub(super) const RETRY: Duration = Duration::from_millis(500);
+pub const RETRY: Duration = Duration::from_millis(500);
 
 /// Runs a job each time the bell rings until the server stops. An error is logged, and the job is
 /// retried after a pause that grows with repeated errors.
-pub(super) async fn woken<F, R>(
+pub async fn woken<F, R>(
     name: &'static str,
     mut bell: watch::Receiver<()>,
     mut stopped: watch::Receiver<bool>,

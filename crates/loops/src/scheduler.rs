@@ -6,35 +6,40 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use signalbox_domain::ports::{LeasedJob, Observed, Work};
+use signalbox_domain::ports::{LeasedJob, Observed, Observer};
 use signalbox_domain::time::Span;
 use signalbox_services::{Error, JobService};
+use signalbox_terminal::chain;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::backoff::Backoff;
-use super::woken::{FALLBACK, RETRY};
-use crate::wiring::{App, chain};
+use crate::{Backoff, FALLBACK, RETRY};
 
 /// The function of a job.
-type Run = Arc<dyn Fn(Arc<App>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
+type Run<A> = Arc<dyn Fn(Arc<A>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
 
-/// A periodic job.
-#[derive(Clone)]
-pub(super) struct Job {
+/// A periodic job of a server whose parts are in `A`.
+pub struct Job<A> {
     /// Its name, and its key in the database.
-    pub(super) kind: &'static str,
+    pub kind: &'static str,
     /// The pause between two runs.
-    pub(super) period: Duration,
-    pub(super) run: Run,
+    pub period: Duration,
+    /// What it does.
+    pub run: Run<A>,
 }
 
-impl Job {
+impl<A> Clone for Job<A> {
+    fn clone(&self) -> Self {
+        Self { kind: self.kind, period: self.period, run: self.run.clone() }
+    }
+}
+
+impl<A> Job<A> {
     /// A job with its name, the pause between two runs, and what it does.
-    pub(super) fn new<R>(
+    pub fn new<R>(
         kind: &'static str,
         period: Duration,
-        run: impl Fn(Arc<App>) -> R + Send + Sync + 'static,
+        run: impl Fn(Arc<A>) -> R + Send + Sync + 'static,
     ) -> Self
     where
         R: Future<Output = Result<(), Error>> + Send + 'static,
@@ -47,28 +52,43 @@ impl Job {
     }
 }
 
-/// Leases jobs that are due and runs each in a task of its own, until the server stops.
-pub(super) async fn schedule(app: Arc<App>, jobs: Arc<[Job]>, mut stopped: watch::Receiver<bool>) {
+/// What the scheduler needs besides the jobs.
+#[derive(Clone)]
+pub struct Leases {
+    /// Leases jobs from the database.
+    pub service: Arc<JobService>,
+    /// Counts panics of jobs.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// Leases jobs that are due and runs each in a task of its own, until the server stops. The bell
+/// rings when a job is due.
+pub async fn schedule<A: Send + Sync + 'static>(
+    app: Arc<A>,
+    keeper: Leases,
+    jobs: Arc<[Job<A>]>,
+    mut bell: watch::Receiver<()>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let kinds: Vec<&str> = jobs.iter().map(|job| job.kind).collect();
-    let mut bell = app.wake_ups.of(Work::Jobs).listen();
     let (mut running, mut backoff) = (JoinSet::new(), Backoff::new(RETRY));
     let mut declared = false;
     while !*stopped.borrow() {
-        let leased = async {
+        let due = async {
             if !declared {
                 let all: Vec<(&str, Span)> =
                     jobs.iter().map(|job| (job.kind, job.span())).collect();
-                app.jobs.declare(&all).await?;
+                keeper.service.declare(&all).await?;
             }
-            app.jobs.lease(&kinds).await
+            keeper.service.lease(&kinds).await
         };
-        let pause = match leased.await {
+        let pause = match due.await {
             Ok(leased) => {
                 declared = true;
                 backoff.succeeded();
                 for leased in leased {
                     if let Some(job) = jobs.iter().find(|job| job.kind == leased.token.kind) {
-                        running.spawn(run(app.clone(), job.clone(), leased));
+                        running.spawn(run(app.clone(), keeper.clone(), job.clone(), leased));
                     }
                 }
                 FALLBACK
@@ -90,12 +110,12 @@ pub(super) async fn schedule(app: Arc<App>, jobs: Arc<[Job]>, mut stopped: watch
 }
 
 /// Runs a job and renews its lease. A lost lease stops it: another server runs it then.
-async fn run(app: Arc<App>, job: Job, leased: LeasedJob) {
+async fn run<A>(app: Arc<A>, keeper: Leases, job: Job<A>, leased: LeasedJob) {
     let kind = job.kind;
     let heartbeat = async {
         loop {
             tokio::time::sleep(JobService::renewal()).await;
-            match app.jobs.renew(&leased).await {
+            match keeper.service.renew(&leased).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => {
@@ -104,13 +124,13 @@ async fn run(app: Arc<App>, job: Job, leased: LeasedJob) {
             }
         }
     };
-    let work = AssertUnwindSafe((job.run)(app.clone())).catch_unwind();
+    let work = AssertUnwindSafe((job.run)(app)).catch_unwind();
     let failed = tokio::select! {
         done = work => match done {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(chain(kind, &error)),
             Err(_) => {
-                app.context.observer.observe(&Observed::Panicked { what: kind });
+                keeper.observer.observe(&Observed::Panicked { what: kind });
                 Some(format!("{kind}: panicked"))
             }
         },
@@ -122,7 +142,7 @@ async fn run(app: Arc<App>, job: Job, leased: LeasedJob) {
     if let Some(error) = &failed {
         tracing::warn!(error, "a background job failed; it is retried");
     }
-    if let Err(error) = app.jobs.finish(&leased, job.span(), failed.as_deref()).await {
+    if let Err(error) = keeper.service.finish(&leased, job.span(), failed.as_deref()).await {
         tracing::warn!(error = %chain(kind, &error), "could not release the lease of a job; it expires");
     }
 }
