@@ -1,13 +1,13 @@
 //! Copies of databases, and the state after a restore.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 use signalbox_testkit::postgres::Server;
 use tempfile::TempDir;
 
 use crate::harness::{On, System};
+use crate::receiver::Receiver;
 
 fn complaint(system: &System, args: &[&str]) -> String {
     let done = system.command(args).output().expect("it can be run");
@@ -15,53 +15,169 @@ fn complaint(system: &System, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
-#[tokio::test]
-async fn a_copy_that_was_made_while_the_server_ran_is_restored() {
-    let mut system = System::new(On::Sqlite, "exit 0\n", 1).await;
+/// Copies the database and the key while the server runs.
+fn copy(system: &System) -> String {
+    let copy = system.path("backup.tar.gz").display().to_string();
+    let printed = system.run(&["backup", &copy]);
+    assert!(printed.contains(" bytes; ") && printed.contains("not included"), "{printed}");
+    assert!(printed.contains("bare.git"), "what else to copy: {printed}");
+    copy
+}
+
+/// Stops the server, puts a backup in the place of its database, and starts it again.
+async fn restore(system: &mut System, on: On, copy: &str) {
+    system.terminate();
+    match on {
+        On::Sqlite => drop(system.run(&["restore", copy, "--replace"])),
+        On::Postgres => {
+            let refused = complaint(system, &["restore", copy]);
+            assert!(refused.contains("create an empty one"), "{refused}");
+            system.use_database(Server::shared().create_database());
+            system.run(&["restore", copy]);
+        }
+    }
+    system.start().await;
+}
+
+async fn a_copy_that_was_made_while_the_server_ran_is_restored(on: On) {
+    let mut system = System::new(on, "exit 0\n", 1).await;
     let first = system.pull_request("first", &[("first.txt", "1\n")]);
     system.submit(first).await;
     system.until_state(first, "MERGED").await;
-    let copy = system.path("copy.db").display().to_string();
-    let printed = system.run(&["backup", &copy]);
-    assert!(printed.contains(" bytes, "), "{printed}");
+    let copy = copy(&system);
+    let mode = std::fs::metadata(&copy).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "only its owner may read it");
     assert!(complaint(&system, &["backup", &copy]).contains("already exists; choose another file"));
 
     system.call("updateQueue", json!({ "concurrency": 9 })).await;
-    assert!(complaint(&system, &["restore", &copy, "--replace"]).contains("a server is running"));
-    system.terminate();
-    assert!(complaint(&system, &["restore", &copy]).contains("pass --replace"));
-    system.run(&["restore", &copy, "--replace"]);
-    system.start().await;
+    let printed = system.run(&["restore", &copy, "--verify"]);
+    assert!(printed.contains(" migrations, intact"), "{printed}");
+    assert!(printed.contains("opens the secrets"), "{printed}");
+    assert!(!printed.contains("only listed"), "{printed}");
+    if let On::Sqlite = on {
+        let words = complaint(&system, &["restore", &copy, "--replace"]);
+        assert!(words.contains("a server is running"), "{words}");
+        system.terminate();
+        assert!(complaint(&system, &["restore", &copy]).contains("pass --replace"));
+        system.start().await;
+    }
+    restore(&mut system, on, &copy).await;
     assert_eq!(system.call("getQueue", json!({})).await["concurrency"], 1, "the copied value");
     assert_eq!(system.state(first).await, "MERGED");
     let second = system.pull_request("second", &[("second.txt", "2\n")]);
     system.submit(second).await;
     system.until_state(second, "MERGED").await;
     assert_eq!(system.history(), ["base", "change first (#1)", "change second (#2)"]);
-    assert!(system.path("test.db.replaced").exists(), "the previous database is kept");
+    if let On::Sqlite = on {
+        assert!(system.path("test.db.replaced").exists(), "the previous database is kept");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_of_sqlite_is_restored() {
+    a_copy_that_was_made_while_the_server_ran_is_restored(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_copy_of_postgresql_is_restored() {
+    a_copy_that_was_made_while_the_server_ran_is_restored(On::Postgres).await;
 }
 
 #[tokio::test]
 async fn a_damaged_copy_is_not_restored() {
     let mut system = System::new(On::Sqlite, "exit 0\n", 1).await;
-    let copy = system.path("copy.db");
-    system.run(&["backup", &copy.display().to_string()]);
+    let copy = copy(&system);
     system.terminate();
     let mut bytes = std::fs::read(&copy).expect("a copy");
-    let broken = system.path("broken.db");
-    let half = bytes.len() / 2;
-    std::fs::write(&broken, &bytes[..half]).expect("written");
+    let broken = system.path("broken.tar.gz");
     let text = broken.display().to_string();
-    complaint(&system, &["restore", &text, "--replace"]);
-    for byte in &mut bytes[4_096..40_960] {
-        *byte ^= 0x5a;
-    }
-    std::fs::write(&broken, &bytes).expect("written");
-    complaint(&system, &["restore", &text, "--replace"]);
-    std::fs::write(&broken, "").expect("written");
-    assert!(complaint(&system, &["restore", &text, "--replace"]).contains("is empty"));
+    let half = bytes.len() / 2;
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&broken, bytes).expect("written");
+        complaint(&system, &["restore", &text, "--verify"]);
+        complaint(&system, &["restore", &text, "--replace"])
+    };
+    refused(&bytes[..half]);
+    refused(b"");
+    assert!(refused(b"SQLite format 3").contains("not a backup of Signalbox"));
+    bytes[half] ^= 0x5a;
+    refused(&bytes);
     system.start().await;
     assert_eq!(system.call("getQueue", json!({})).await["concurrency"], 1, "nothing has changed");
+    let left = std::fs::read_dir(system.path("")).expect("a folder").flatten();
+    let left = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let left: Vec<String> = left.filter(|name| name.starts_with(".signalbox")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// A status of `doctor`, by the name of its check.
+fn doctor(system: &System, name: &str) -> String {
+    let done = system.command(&["doctor", "--json"]).output().expect("it can be run");
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let checks = report["checks"].as_array().expect("checks").iter();
+    let mut found = checks.filter(|check| check["name"] == name);
+    found.next().map(|check| check["status"].to_string()).unwrap_or_default()
+}
+
+/// The machine is lost. A new one has the bare repository, the configuration and the backup.
+async fn a_lost_machine_is_replaced(on: On) {
+    let mut system = System::new(on, "exit 0\n", 1).await;
+    system.terminate();
+    let config = "[webhooks]\nallow = [\"127.0.0.1/32\"]\nallow_http = true\n";
+    std::fs::write(system.path("signalbox.toml"), config).expect("written");
+    system.start().await;
+    let receiver = Receiver::new(false).await;
+    let body = json!({ "url": receiver.url(), "events": ["queue.state_changed"] });
+    let created = system.call("webhooks/create", body.clone()).await;
+    receiver.knows(&[created["secret"].as_str().expect("a secret")]);
+    let copy = copy(&system);
+    system.run(&["restore", &copy, "--verify"]);
+
+    system.kill();
+    std::fs::remove_dir_all(system.path("data")).expect("removed");
+    match on {
+        On::Sqlite => {
+            for end in ["", "-wal", "-shm"] {
+                std::fs::remove_file(system.path(&format!("test.db{end}"))).ok();
+            }
+        }
+        On::Postgres => system.use_database(Server::shared().create_database()),
+    }
+    system.run(&["restore", &copy]);
+    assert_eq!(doctor(&system, "webhook_key"), "\"ok\"");
+    let key = std::fs::read(system.path("data/webhooks.key")).expect("restored");
+
+    // Without the key the server works, and says that it sends no webhooks.
+    std::fs::remove_file(system.path("data/webhooks.key")).expect("removed");
+    assert_eq!(doctor(&system, "webhook_key"), "\"fail\"");
+    system.start().await;
+    let (status, refused) = system.try_call("webhooks/create", body).await;
+    assert_eq!(status, 503, "{refused}");
+    let pr = system.pull_request("first", &[("first.txt", "1\n")]);
+    system.submit(pr).await;
+    system.until_state(pr, "MERGED").await;
+    system.call("updateQueue", json!({ "state": "PAUSED" })).await;
+    let log = std::fs::read_to_string(system.path("server.log")).expect("a log");
+    assert!(log.contains("webhooks are off"), "{log}");
+    assert!(!system.path("data/webhooks.key").exists(), "no other key is made");
+    assert!(receiver.taken().is_empty());
+
+    // With the key it sends what has waited, under the known secret.
+    system.terminate();
+    std::fs::write(system.path("data/webhooks.key"), key).expect("written");
+    system.start().await;
+    system.until("the message has arrived", async |_: &System| receiver.taken().len() == 1).await;
+    assert_eq!(receiver.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_lost_machine_with_sqlite_is_replaced() {
+    a_lost_machine_is_replaced(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_lost_machine_with_postgresql_is_replaced() {
+    a_lost_machine_is_replaced(On::Postgres).await;
 }
 
 #[tokio::test]
@@ -69,66 +185,6 @@ async fn a_second_server_does_not_start_on_an_embedded_database() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let words = complaint(&system, &["serve", "--listen", "127.0.0.1:0"]);
     assert!(words.contains("a server is running on this database"), "{words}");
-}
-
-/// A program of PostgreSQL, beside the others or in the path.
-fn program(name: &str) -> PathBuf {
-    let folders = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let beside = folders.map(|it| it.path().join("bin").join(name)).filter(|it| it.exists()).max();
-    beside.unwrap_or_else(|| PathBuf::from(name))
-}
-
-fn run(command: &mut Command) {
-    let done = command.output().expect("the PostgreSQL clients are installed");
-    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-}
-
-/// Copies the database while the server runs, as docs/operations/backup.md describes.
-fn copy(system: &System, on: On) -> PathBuf {
-    let copy = system.path("the.copy");
-    match on {
-        On::Sqlite => drop(system.run(&["backup", &copy.display().to_string()])),
-        On::Postgres => run(Command::new(program("pg_dump"))
-            .args(["--format=custom", "--no-owner", "--file"])
-            .arg(&copy)
-            .arg(system.database())),
-    }
-    copy
-}
-
-/// Stops the server, puts a copy in the place of its database, and starts it again.
-async fn restore(system: &mut System, on: On, copy: &Path) {
-    system.terminate();
-    match on {
-        On::Sqlite => {
-            drop(system.run(&["restore", &copy.display().to_string(), "--replace"]));
-        }
-        On::Postgres => {
-            let other = Server::shared().create_database();
-            run(Command::new(program("pg_restore"))
-                .args(["--no-owner", "--exit-on-error", "--single-transaction", "--dbname", &other])
-                .arg(copy));
-            system.use_database(other);
-        }
-    }
-    system.start().await;
-}
-
-#[tokio::test]
-async fn a_dump_of_postgresql_is_restored_into_another_database() {
-    let mut system = System::new(On::Postgres, "exit 0\n", 1).await;
-    let first = system.pull_request("first", &[("first.txt", "1\n")]);
-    system.submit(first).await;
-    system.until_state(first, "MERGED").await;
-    let refused = complaint(&system, &["backup", "copy.db"]);
-    assert!(refused.contains("pg_dump"), "{refused}");
-    let dump = copy(&system, On::Postgres);
-    restore(&mut system, On::Postgres, &dump).await;
-    assert_eq!(system.state(first).await, "MERGED");
-    let second = system.pull_request("second", &[("second.txt", "2\n")]);
-    system.submit(second).await;
-    system.until_state(second, "MERGED").await;
-    assert_eq!(system.history(), ["base", "change first (#1)", "change second (#2)"]);
 }
 
 /// Twelve pull requests land after the copy was made, and one of them is reverted manually. The
@@ -147,7 +203,7 @@ async fn nothing_lands_again_after_a_restore(on: On) {
         system.submit(*pr).await;
     }
     system.until_state(prs[0], "TESTING").await;
-    let copied = copy(&system, on);
+    let copied = copy(&system);
     std::fs::write(&open, "").expect("opened");
     for pr in &prs {
         system.until_state(*pr, "MERGED").await;

@@ -17,7 +17,7 @@ mod token;
 mod webhook_key;
 
 pub use audit::{Audit, audit};
-pub use backup::{backup, restore};
+pub use backup::{backup, restore, verify};
 pub use database::open_database;
 pub use doctor::{doctor, exposures, sandbox};
 pub use error::AdminError;

@@ -1,6 +1,7 @@
 //! What the commands need from the program.
 
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -39,6 +40,13 @@ pub trait Program: Send + Sync {
 
     /// The store of the bytes of uploads.
     fn blobs(&self, config: &Config) -> Result<Arc<dyn BlobStore>, Box<dyn Error + Send + Sync>>;
+
+    /// The fingerprints of the keys in a file that seals webhook secrets, the one that seals first;
+    /// none if the file does not exist.
+    fn webhook_key_fingerprints(
+        &self,
+        file: &Path,
+    ) -> Result<Vec<String>, Box<dyn Error + Send + Sync>>;
 
     /// Starts the services of a configuration, and applies pending migrations of its database.
     async fn open(&self, config: Config) -> Result<Offline, Box<dyn Error + Send + Sync>>;

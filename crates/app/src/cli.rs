@@ -119,20 +119,25 @@ enum Command {
         #[arg(long)]
         host: Option<String>,
     },
-    /// Copy the embedded database to a new file, also while the server runs.
-    #[command(after_help = "Example: signalbox backup /var/backups/signalbox-2026-11-21.db")]
+    /// Copy the database and the key of webhook secrets into a new archive, also while servers run.
+    /// A PostgreSQL database is copied by `pg_dump`.
+    #[command(after_help = "Example: signalbox backup /var/backups/signalbox-2026-11-21.tar.gz")]
     Backup {
-        /// The new file.
+        /// The new archive.
         file: PathBuf,
     },
-    /// Replace the embedded database with a copy; no server may be running.
-    #[command(after_help = "Example: signalbox restore /var/backups/signalbox-2026-11-21.db")]
+    /// Restore a backup into the configured database; no server may be running.
+    #[command(after_help = "Example: signalbox restore /var/backups/signalbox-2026-11-21.tar.gz")]
     Restore {
-        /// The copy.
+        /// The archive.
         file: PathBuf,
-        /// Replace an existing database; it is kept beside the new one.
+        /// Replace an existing SQLite database and key file; they are kept beside the new ones. A
+        /// PostgreSQL database must be empty.
         #[arg(long)]
         replace: bool,
+        /// Change nothing: check that the archive is complete and its database can be restored.
+        #[arg(long, conflicts_with = "replace")]
+        verify: bool,
     },
     /// The audit log.
     #[command(subcommand, after_help = "Example: signalbox audit list --json")]
@@ -246,7 +251,10 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
             }
         }
         Command::Backup { file } => signalbox_admin::backup(&Signalbox(flags), &file).await?,
-        Command::Restore { file, replace } => {
+        Command::Restore { file, verify: true, .. } => {
+            signalbox_admin::verify(&Signalbox(flags), &file).await?;
+        }
+        Command::Restore { file, replace, .. } => {
             signalbox_admin::restore(&Signalbox(flags), &file, replace).await?;
         }
         Command::Audit(action) => signalbox_admin::audit(&Signalbox(flags), action).await?,

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use signalbox_admin::AdminError;
 use signalbox_cli::CliError;
@@ -44,21 +43,6 @@ pub(crate) enum AppError {
         address: SocketAddr,
         /// The error of the operating system.
         error: std::io::Error,
-    },
-    /// The key file differs from the key that the secrets in the database are sealed with.
-    #[error(
-        "the webhook key file {} has {found}, but the secrets in this database are sealed with \
-         the key {known}: copy the key file of a server that works on this database; if that key \
-         is lost, run `signalbox webhooks forget-key` and rotate the secret of every endpoint",
-        file.display()
-    )]
-    WebhookKey {
-        /// The key file.
-        file: PathBuf,
-        /// The key that it has.
-        found: String,
-        /// The fingerprint of the key that the database names.
-        known: String,
     },
     /// A part of the server could not start.
     #[error("{what}")]

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use signalbox_demo::{Launch, Running};
 use signalbox_domain::ports::{BlobStore, Clock};
 use signalbox_hosts::{ConnectedHosts, Kinds};
 use signalbox_services::Context;
+use signalbox_webhooks::Vault;
 
 use crate::adapters::SystemClock;
 use crate::hosts::KINDS;
@@ -40,10 +42,17 @@ impl Program for Signalbox {
         Ok(crate::uploads::blobs(config)?)
     }
 
+    fn webhook_key_fingerprints(&self, file: &Path) -> Result<Vec<String>, Failure> {
+        if !file.exists() {
+            return Ok(Vec::new());
+        }
+        Ok(Vault::open(file)?.fingerprints()?)
+    }
+
     async fn open(&self, config: Config) -> Result<Offline, Failure> {
         let database = open_database(&config, true).await?;
         let App { config, context, hosts, queues, uploads, .. } =
-            App::new(config, database).await?;
+            App::new(config, database, None).await?;
         Ok(Offline { config, context, hosts, queues, uploads })
     }
 }
@@ -63,7 +72,7 @@ impl Launch for Signalbox {
     ) -> Result<Box<dyn Running>, Failure> {
         signalbox_telemetry::start(&config)?;
         let database = open_database(&config, true).await?;
-        let app = Arc::new(App::new(config, database).await?);
+        let app = Arc::new(App::new(config, database, None).await?);
         let server = Server::start(app.clone(), listener).await?;
         Ok(Box::new(DemoServer { app, server }))
     }

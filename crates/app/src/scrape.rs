@@ -58,5 +58,6 @@ async fn sample(app: &App) -> Sample {
         waiting: count(pool.waiting),
         uses: pool.uses,
         in_flight: app.admission.in_flight(),
+        webhooks_on: app.lost_key.is_none(),
     }
 }

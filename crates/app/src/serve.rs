@@ -53,9 +53,11 @@ impl Server {
             let taken = app.webhooks.hand_back(true).await;
             taken.map_err(AppError::failed("webhooks"))?;
         }
-        let resealed = app.webhooks.reseal().await;
-        if resealed.map_err(AppError::failed("webhooks"))? > 0 {
-            tracing::info!("secrets of webhooks are sealed with a new key");
+        if app.lost_key.is_none() {
+            let resealed = app.webhooks.reseal().await;
+            if resealed.map_err(AppError::failed("webhooks"))? > 0 {
+                tracing::info!("secrets of webhooks are sealed with a new key");
+            }
         }
         let api = app.api();
         let pages = app.config.pages.enabled.then(|| crate::pages::pages(&app)).transpose()?;
@@ -123,14 +125,17 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppEr
     config.make_data_dir()?;
     let _lock = lock(&config)?;
     let database = open_database(&config, migrate).await?;
-    crate::webhooks::check_keys(&config, &database).await?;
+    let lost_key = crate::webhooks::lost_key(&config, &database).await?;
+    if let Some(lost) = &lost_key {
+        tracing::error!(error = %lost, "webhooks are off");
+    }
     if let Some(warning) = config.unshared_uploads(database.is_embedded()) {
         tracing::warn!("{warning}");
     }
     for warning in signalbox_admin::exposures(&config, &database.stores()).await {
         tracing::warn!(warning, "the server is exposed");
     }
-    let app = App::new(config, database).await?;
+    let app = App::new(config, database, lost_key).await?;
     // Before the server can be reached.
     let mut signals = Signals::new()?;
     let server = Server::start(Arc::new(app), listener).await?;

@@ -20,6 +20,7 @@ pub(crate) struct Facts {
     stopping: Arc<AtomicBool>,
     started: Timestamp,
     public_url: String,
+    lost_key: Option<String>,
 }
 
 impl Facts {
@@ -31,6 +32,7 @@ impl Facts {
             stopping: app.stopping.clone(),
             started: app.context.clock.now(),
             public_url: app.config.public_url(),
+            lost_key: app.lost_key.as_ref().map(ToString::to_string),
         }
     }
 
@@ -104,6 +106,9 @@ impl ServerFacts for Facts {
             ),
         ];
         facts.extend(self.work(now).await);
+        let webhooks = self.lost_key.clone().unwrap_or_else(|| "on".to_owned());
+        let off = "Messages wait until a server has the key.";
+        facts.push(fact("Webhooks", webhooks, self.lost_key.is_none(), off));
         facts.push(fact("Public address", self.public_url.clone(), true, ""));
         facts.push(fact("Cookies", cookies.to_owned(), true, ""));
         facts

@@ -27,6 +27,7 @@ use crate::adapters::{RandomIds, SystemClock, WakeUps};
 use crate::error::AppError;
 use crate::hosts;
 use crate::probe::Probe;
+use crate::webhooks::LostKey;
 use signalbox_config::Config;
 
 /// All services with their adapters.
@@ -41,6 +42,8 @@ pub(crate) struct App {
     pub(crate) uploads: Arc<UploadService>,
     pub(crate) flaky: FlakyApi,
     pub(crate) webhooks: Arc<WebhookService>,
+    /// Why webhooks are off, if they are.
+    pub(crate) lost_key: Option<LostKey>,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) watch: Watch,
@@ -55,7 +58,11 @@ pub(crate) struct App {
 
 impl App {
     /// Creates all services on that database.
-    pub(crate) async fn new(config: Config, database: Database) -> Result<Self, AppError> {
+    pub(crate) async fn new(
+        config: Config,
+        database: Database,
+        lost_key: Option<LostKey>,
+    ) -> Result<Self, AppError> {
         let stores = database.stores();
         let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
         let mut orgs: Vec<OrgId> = Vec::new();
@@ -108,7 +115,7 @@ impl App {
         let ci = CiSystems::new(config.ci_systems()?, context.clock.clone());
         let ci = Arc::new(ci.map_err(AppError::failed("ci"))?);
         let authenticator = Arc::new(authenticator.reporting(reports).trusting(ci));
-        let webhooks = Arc::new(crate::webhooks::service(&config, &context)?);
+        let webhooks = Arc::new(crate::webhooks::service(&config, &context, lost_key.as_ref())?);
         let stopping = Arc::new(AtomicBool::new(false));
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let proxies = TrustedProxies::new(config.server.proxies()?);
@@ -119,6 +126,7 @@ impl App {
             uploads,
             flaky,
             webhooks,
+            lost_key,
             config,
             database,
             hosts,

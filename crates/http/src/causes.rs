@@ -2,7 +2,7 @@
 //! once, and stay out of the reply.
 
 use signalbox_domain::flaky;
-use signalbox_domain::ports::{BlobError, HostError, StoreError};
+use signalbox_domain::ports::{BlobError, HostError, SecretError, StoreError};
 use signalbox_domain::queue::Refusal;
 use signalbox_services::{Error, UploadError, WebhookError};
 
@@ -100,6 +100,10 @@ impl From<WebhookError> for Problem {
             WebhookError::Off(_) => Code::WebhookOff,
             WebhookError::Settings(error) => {
                 return Self::invalid(format!("/{}", error.field), error.rule);
+            }
+            WebhookError::Secret(error @ SecretError::Unavailable(_)) => {
+                tracing::error!(error = %chain(&error), "webhook secrets could not be used");
+                return Self::new(Code::Unavailable, error.to_string());
             }
             WebhookError::Secret(error) => {
                 tracing::error!(error = %chain(&error), "webhook secrets could not be used");

@@ -30,6 +30,8 @@ pub struct Sample {
     pub uses: u64,
     /// Active requests, by share.
     pub in_flight: Vec<(&'static str, u64)>,
+    /// Whether this server has the keys to sign webhook messages.
+    pub webhooks_on: bool,
 }
 
 impl Default for Sample {
@@ -43,6 +45,7 @@ impl Default for Sample {
             waiting: 0,
             uses: 0,
             in_flight: Vec::new(),
+            webhooks_on: true,
         }
     }
 }
@@ -59,6 +62,7 @@ pub(crate) struct Gauges {
     waiting: Gauge,
     uses: Counter,
     in_flight: Family<ShareLabels, Gauge>,
+    webhooks_on: Gauge,
 }
 
 /// A family without labels, so that its only sample can be omitted.
@@ -122,6 +126,11 @@ impl Gauges {
             "Active requests, by share; event streams and probes are not counted",
             self.in_flight.clone(),
         );
+        registry.register(
+            "webhooks_on",
+            "Whether this server delivers webhooks; 0 if it lacks the key of their secrets",
+            self.webhooks_on.clone(),
+        );
     }
 
     pub(crate) fn set(&self, sample: &Sample) {
@@ -159,6 +168,7 @@ impl Gauges {
         self.waiting.set(signed(sample.waiting));
         // It is counted elsewhere.
         self.uses.inner().store(sample.uses, Ordering::Relaxed);
+        self.webhooks_on.set(i64::from(sample.webhooks_on));
         for (share, count) in &sample.in_flight {
             self.in_flight.get_or_create(&ShareLabels { share }).set(signed(*count));
         }

@@ -89,6 +89,7 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
         waiting: 2,
         uses: 7,
         in_flight: vec![("read", 4)],
+        webhooks_on: false,
     };
     let page = observer.encode(&sample);
     for line in [
@@ -103,6 +104,7 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
         "signalbox_database_connection_waiters 2",
         "signalbox_database_uses_total 7",
         r#"signalbox_requests_in_flight{share="read"} 4"#,
+        "signalbox_webhooks_on 0",
     ] {
         has(&page, line);
     }

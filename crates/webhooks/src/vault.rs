@@ -58,6 +58,8 @@ struct NamedKey {
 /// Makes secrets, seals and opens them.
 pub struct Vault {
     path: Option<PathBuf>,
+    /// Why it has no keys, if it is known to have none.
+    lost: Option<String>,
     /// The first one seals.
     keys: OnceLock<Vec<NamedKey>>,
 }
@@ -73,12 +75,17 @@ impl Vault {
     /// a new key, for its owner's eyes only.
     pub fn open(path: &Path) -> Result<Self, KeyFileError> {
         let keys = read(path)?;
-        Ok(Self { path: None, keys: OnceLock::from(keys) })
+        Ok(Self { path: None, lost: None, keys: OnceLock::from(keys) })
     }
 
     /// The keys of a file that is read, or made, when a key is needed.
     pub const fn at(path: PathBuf) -> Self {
-        Self { path: Some(path), keys: OnceLock::new() }
+        Self { path: Some(path), lost: None, keys: OnceLock::new() }
+    }
+
+    /// Without keys, for a server whose key file is lost: every use fails with this reason.
+    pub const fn lost(reason: String) -> Self {
+        Self { path: None, lost: Some(reason), keys: OnceLock::new() }
     }
 
     /// The fingerprints of the keys, the one that seals first. They reveal nothing about the keys.
@@ -87,6 +94,9 @@ impl Vault {
     }
 
     fn keys(&self) -> Result<&[NamedKey], SecretError> {
+        if let Some(reason) = &self.lost {
+            return Err(SecretError::Unavailable(reason.clone().into()));
+        }
         if let (None, Some(path)) = (self.keys.get(), &self.path) {
             let keys = read(path).map_err(|error| SecretError::Unavailable(Box::new(error)))?;
             return Ok(self.keys.get_or_init(|| keys));
@@ -96,7 +106,7 @@ impl Vault {
 
     /// With one key.
     pub fn with_key(key: [u8; 32]) -> Self {
-        Self { path: None, keys: OnceLock::from(vec![named(key)]) }
+        Self { path: None, lost: None, keys: OnceLock::from(vec![named(key)]) }
     }
 
     fn seal(&self, endpoint: EndpointId, text: &str) -> Result<Sealed, SecretError> {

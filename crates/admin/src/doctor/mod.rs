@@ -11,6 +11,7 @@ mod queues;
 mod sandbox;
 mod tokens;
 mod uploads;
+mod webhook_key;
 
 use serde_json::json;
 use signalbox_config::Config;
@@ -94,6 +95,7 @@ pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) ->
             found.push(uploads::check(program, &config).await);
             let (findings, stores) = database::checks(&config, &*clock).await;
             found.extend(findings);
+            found.extend(webhook_key::check(program, &config).await);
             if let Some(stores) = stores {
                 let hosts = hosts::connect(program, &config, &stores);
                 found.push(sandbox::check(&config, &stores).await);

@@ -58,7 +58,10 @@ impl Loops {
             loops.woken("uploads", Work::Uploads, app, read_uploads);
         }
         loops.woken("new webhook messages", Work::FanOut, app, webhooks::fan_out);
-        loops.start_again("webhooks", app, webhooks::deliver);
+        // Without the key no message can be signed: messages wait until a server has it.
+        if app.lost_key.is_none() {
+            loops.start_again("webhooks", app, webhooks::deliver);
+        }
         let reread = app.hosts.shortest_reread().to_std();
         let shared: Arc<[Job]> = jobs::shared(reread).into();
         loops.start_again("jobs", app, move |app, stopped| {
