@@ -1,6 +1,5 @@
 //! Several servers on one database, and one of them is lost: its uploads are read by another.
 
-
 use reqwest::Method;
 use serde_json::Value;
 use signalbox_testkit::s3_double::{ACCESS_KEY, S3Double};
