@@ -27,10 +27,11 @@ const OUTBOUND: [&str; 5] = [
     "signalbox-webhooks",
 ];
 /// The other parts of the program: each with the workspace crates that it may depend on.
-const PARTS: [(&str, &[&str]); 12] = [
+const PARTS: [(&str, &[&str]); 13] = [
     ("signalbox-terminal", &[]),
     ("signalbox-loops", &["signalbox-terminal", DOMAIN, SERVICES]),
     ("signalbox-client", &[]),
+    ("signalbox-simulator", &[DOMAIN]),
     (SANDBOX, &[DOMAIN]),
     (HOSTS, &[DOMAIN, SANDBOX]),
     ("signalbox-git", &[DOMAIN, HOSTS, SANDBOX]),

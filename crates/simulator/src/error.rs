@@ -1,0 +1,41 @@
+//! Why a simulation has no result.
+
+use signalbox_domain::ids::InvalidName;
+use signalbox_domain::queue::{InvalidPullRequest, Refusal};
+use thiserror::Error;
+
+/// Why a simulation has no result.
+#[derive(Debug, Error)]
+pub enum SimulationError {
+    /// A number of the workload is out of its bounds.
+    #[error("invalid {field} {value}: must be {rule}")]
+    Workload {
+        /// The number, as the command line names it.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// The allowed values.
+        rule: &'static str,
+    },
+    /// The planner refused the settings or a submission.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A name that the simulation made is invalid.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// A pull request that the simulation made is invalid.
+    #[error(transparent)]
+    PullRequest(#[from] InvalidPullRequest),
+    /// Nothing is due, and pull requests are still in the queue.
+    #[error("the queue stands still with {left} pull requests in it")]
+    Stuck {
+        /// The pull requests in the queue.
+        left: usize,
+    },
+    /// The planner landed something other than the target with the changes.
+    #[error("the planner landed pull request {pr} with a tree that is not the target with it")]
+    WrongTree {
+        /// The first pull request of the landing.
+        pr: u32,
+    },
+}

@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+#![warn(clippy::indexing_slicing, clippy::panic, clippy::as_conversions)]
+
+mod error;
+mod host;
+mod numbers;
+mod outcome;
+mod random;
+mod simulation;
+mod stream;
+mod workload;
+
+pub use error::SimulationError;
+pub use numbers::{Interval, Sample};
+pub use outcome::Outcome;
+pub use simulation::simulate;
+pub use stream::{Areas, Change, Stream};
+pub use workload::{Arrivals, Durations, Overlap, Workload};
