@@ -220,7 +220,7 @@ fn command_line() -> String {
          Commands that talk to a running server (`queue`, `tests`, `webhooks`, `events`) take its \
          address and a token from `SIGNALBOX_SERVER` and `SIGNALBOX_TOKEN`. All other commands open the \
          database: run them where the server runs, with the same configuration.\n\n\
-         Exit codes: 0 success, 1 failure, 2 wrong usage.\n\n\
+         Exit codes: 0 success, 1 failure, 2 wrong usage; a command that has others names them.\n\n\
          These options exist for every command:\n\n",
     );
     page.push_str(&options(program.get_arguments().filter(|argument| argument.is_global_set())));

@@ -80,9 +80,10 @@ const SANDBOX: &str = "signalbox-sandbox";
 const HOST_CRATES: [&str; 4] =
     ["crates/git/", "crates/github/", "crates/testkit/", "crates/bench/"];
 /// The other files that may name a host or its crate, and why.
-const NAMING_HOSTS: [(&str, &str); 6] = [
+const NAMING_HOSTS: [(&str, &str); 7] = [
     ("crates/app/src/hosts.rs", "the list of kinds"),
     ("crates/admin/src/hook.rs", "git runs it, with the protocol of git's hooks"),
+    ("crates/admin/src/init.rs", "it creates a bare repository"),
     ("crates/cli/src/gate/shown.rs", "CI systems, not hosts"),
     ("crates/cli/src/proof.rs", "landings are verified with git alone"),
     ("crates/demo/src/lib.rs", "the demo's own repository"),

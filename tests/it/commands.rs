@@ -45,9 +45,16 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(done.status.success(), "{args:?}: {}", text(&done.stderr));
 }
 
+/// A folder with an empty database.
+fn prepared() -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    succeeded(&signalbox(folder.path(), &[], &["migrate", "up"]));
+    folder
+}
+
 #[test]
 fn a_mistake_is_one_line_and_wrong_usage_has_its_own_code() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = prepared();
     let file = folder.path().join("signalbox.toml");
     std::fs::write(&file, "[server]\nlistne = \"x\"\n").expect("written");
     let check = ["check-config", "--config", "signalbox.toml"];
@@ -94,7 +101,7 @@ fn a_mistake_in_the_table_of_a_host_is_named_with_its_path() {
 
 #[test]
 fn lists_name_the_organization_of_each_item() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = prepared();
     let run = |args: &[&str]| succeeded(&signalbox(folder.path(), &[], args));
     git(folder.path(), &["init", "-q", "--bare", "bare.git"]);
     for org in ["acme", "beta"] {
@@ -150,7 +157,7 @@ fn a_server_can_refuse_to_migrate() {
 
 #[test]
 fn a_folder_that_is_no_bare_repository_is_refused() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = prepared();
     git(folder.path(), &["init", "-q", "work"]);
     std::fs::create_dir(folder.path().join("empty")).expect("made");
     for path in ["work", "empty", "missing"] {
@@ -182,6 +189,7 @@ fn the_hook_finds_the_database_wherever_its_url_came_from() {
             _ => (&[], &[]),
         };
         let run = |args: &[&str]| succeeded(&signalbox(here, variables, &[flags, args].concat()));
+        run(&["migrate", "up"]);
         run(&["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", "bare.git"]);
         std::fs::write(work.join("file.txt"), "pushed\n").expect("written");
         git(&work, &["commit", "-q", "-a", "-m", "pushed"]);
@@ -225,4 +233,37 @@ fn a_password_is_not_written_into_the_hook() {
     succeeded(&signalbox(folder.path(), &[], &named));
     let hook = std::fs::read_to_string(hook).expect("a hook");
     assert!(hook.contains("c.toml") && !hook.contains("hidden"), "{hook}");
+}
+
+#[test]
+fn no_command_makes_a_database_in_the_default_folder() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("signalbox-data/signalbox.db");
+    for args in [
+        ["repo", "list"].as_slice(),
+        &["org", "create", "acme"],
+        &["token", "create", "--org", "acme"],
+        &["migrate", "status"],
+        &["audit", "list"],
+        &["webhooks", "forget-key"],
+        &["backup", "backup.tar.gz"],
+    ] {
+        let words = complaint(&signalbox(folder.path(), &[], args));
+        let canonical = folder.path().canonicalize().expect("a path");
+        let path = canonical.join("signalbox-data/signalbox.db").display().to_string();
+        for part in ["no database at ", &path, "--data-dir", "SIGNALBOX_DATA_DIR", "signalbox init"]
+        {
+            assert!(words.contains(part), "{args:?}: {words}");
+        }
+    }
+    assert!(!file.exists());
+    // Named, but only to be read.
+    let named = [("SIGNALBOX_DATA_DIR", "named")];
+    complaint(&signalbox(folder.path(), &named, &["repo", "list"]));
+    assert!(!folder.path().join("named").exists());
+    let made = signalbox(folder.path(), &named, &["org", "create", "acme"]);
+    assert_eq!(succeeded(&made), "acme\n");
+    assert!(text(&made.stderr).contains("created a new database: "), "{made:?}");
+    let again = signalbox(folder.path(), &named, &["org", "create", "beta"]);
+    assert_eq!(text(&again.stderr), "");
 }

@@ -1,5 +1,5 @@
 //! Pushes to the target: reported by a hook immediately, and read again before a pull request fails
-//! because of the target's content.
+//! because of the target's content. Pushes to `refs/for/…`: their options and their answers.
 
 use signalbox_domain::ports::Loaded;
 
@@ -116,4 +116,79 @@ async fn a_hook_of_the_operator_is_kept_and_may_call_ours() {
     std::fs::write(hook(&system, "post-receive"), chained).expect("written");
     let text = doctor();
     assert!(text.contains("ok   repositories: 1 readable"), "{text}");
+}
+
+/// Pushes the head of `work` to `refs/for/…`; returns whether it succeeded, and what git printed.
+fn push_for(system: &System, refname: &str, options: &[&str]) -> (bool, String) {
+    let bare = system.path("bare.git");
+    let mut command = std::process::Command::new("git");
+    command.arg("-C").arg(system.path("work")).arg("push").arg(bare);
+    command.arg(format!("HEAD:refs/for/{refname}")).env("REMOTE_USER", "ada");
+    command.args(options.iter().flat_map(|option| ["-o", option]));
+    let done = command.output().expect("it can be run");
+    (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
+}
+
+/// Commits a change on a new branch of `work`.
+fn change(system: &System, name: &str) {
+    system.git("work", &["checkout", "-q", "-B", name, "main"]);
+    system.write(&[(&format!("{name}.txt"), "1\n")]);
+    system.commit(name);
+}
+
+async fn a_push_answers_with_the_pull_request_and_submits_it(on: On) {
+    let system = System::new(on, "exit 0\n", 1).await;
+    change(&system, "fix");
+    let (done, words) = push_for(&system, "main", &["topic=fix", "title=Fix it"]);
+    assert!(done, "{words}");
+    for line in [
+        "remote: pull request 1 opened: Fix it",
+        "/acme/queue/pr?repo=git.local%2Facme%2Fcalc&branch=main&pr=1",
+        "signalbox queue submit 1 --repo git.local/acme/calc",
+        "-o submit",
+    ] {
+        assert!(words.contains(line), "{line}: {words}");
+    }
+    system.write(&[("fix.txt", "2\n")]);
+    system.commit("more");
+    let (done, words) = push_for(&system, "main", &["topic=fix", "submit"]);
+    assert!(done && words.contains("remote: pull request 1 updated: Fix it"), "{words}");
+    assert!(words.contains("submitted to the merge queue of `main`"), "{words}");
+    assert!(!words.contains("queue submit"), "{words}");
+    system.until_state(1, "MERGED").await;
+    assert_eq!(system.on_main("fix.txt"), "2");
+}
+
+#[tokio::test]
+async fn a_push_answers_with_the_pull_request_and_submits_it_on_sqlite() {
+    a_push_answers_with_the_pull_request_and_submits_it(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_push_answers_with_the_pull_request_and_submits_it_on_postgres() {
+    a_push_answers_with_the_pull_request_and_submits_it(On::Postgres).await;
+}
+
+#[tokio::test]
+async fn an_unknown_push_option_opens_no_pull_request() {
+    let system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    change(&system, "fix");
+    for wrong in ["sumbit", "titel=Fix it", "submit=yes", "topic"] {
+        let (done, words) = push_for(&system, "main/fix", &[wrong]);
+        assert!(!done && words.contains(wrong) && words.contains("title=TEXT"), "{words}");
+    }
+    assert_eq!(system.run(&["pr", "list", "git.local/acme/calc"]), "");
+}
+
+#[tokio::test]
+async fn a_push_says_why_it_could_not_submit() {
+    let system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    system.git("work", &["checkout", "-q", "-b", "release", "main"]);
+    system.push("release");
+    change(&system, "fix");
+    let (done, words) = push_for(&system, "release/fix", &["submit"]);
+    assert!(done && words.contains("pull request 1 opened: fix"), "{words}");
+    assert!(words.contains("not submitted: `release` has no merge queue"), "{words}");
+    let create = "signalbox queue create --repo git.local/acme/calc --branch release";
+    assert!(words.contains(create), "{words}");
 }

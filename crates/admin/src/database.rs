@@ -1,5 +1,7 @@
 //! Opens the configured database.
 
+use std::path::{Path, PathBuf};
+
 use signalbox_config::{Config, without_password};
 use signalbox_persistence::Database;
 
@@ -22,4 +24,16 @@ pub async fn open_database(config: &Config, migrate: bool) -> Result<Database, A
         return Err(AdminError::NotMigrated { database: shown, pending });
     }
     Ok(database)
+}
+
+/// The absolute path of the configured SQLite database when the file does not exist.
+pub fn missing_database(config: &Config) -> Result<Option<PathBuf>, AdminError> {
+    let url = config.absolute_database_url()?;
+    let file = url.strip_prefix("sqlite://").map(Path::new);
+    Ok(file.filter(|file| !file.exists()).map(Path::to_owned))
+}
+
+/// Refuses a configured SQLite database that does not exist: opening it would create it.
+pub(crate) fn existing_database(config: &Config) -> Result<(), AdminError> {
+    missing_database(config)?.map_or(Ok(()), |file| Err(AdminError::NoDatabase(file)))
 }

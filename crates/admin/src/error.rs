@@ -55,6 +55,12 @@ pub enum AdminError {
         /// How many migrations are pending.
         pending: usize,
     },
+    /// The embedded database does not exist.
+    #[error(
+        "no database at {}: name the server's data folder with --data-dir or SIGNALBOX_DATA_DIR, or \
+         make a new database with `signalbox init` or `signalbox serve`", .0.display()
+    )]
+    NoDatabase(PathBuf),
     /// A server uses the embedded database.
     #[error("a server is running on this database ({} is locked)", .0.display())]
     Locked(PathBuf),

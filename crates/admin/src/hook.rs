@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use signalbox_domain::ids::BranchName;
+use signalbox_domain::ids::{BranchName, OrgSlug};
 use signalbox_domain::ports::Repository;
 use signalbox_domain::queue::Fact;
 use signalbox_git::{answer_push, read_push};
-use signalbox_hosts::{PushAnswer, PushCommand, PushRequest};
-use signalbox_terminal::{causes, chain, complain};
+use signalbox_hosts::{PushAnswer, PushCommand, PushOptions, PushedPullRequest};
+use signalbox_terminal::{causes, chain, complain, note};
+use url::form_urlencoded;
 
 use crate::AdminError;
+use crate::offline::slugs;
 use crate::program::{Offline, Program, open};
 
 #[derive(Clone, Copy, Subcommand)]
@@ -99,12 +101,16 @@ async fn proc_receive(program: &dyn Program) -> Result<(), AdminError> {
     let (mut input, mut output) = (std::io::stdin(), std::io::stdout());
     let push = read_push(&mut input, &mut output)?;
     let outcome = async {
+        let options = PushOptions::parse(&push.options);
+        let options = options.map_err(|error| AdminError::Argument(error.to_string()))?;
         let app = open(program).await?;
         let repositories = here(&app).await?;
-        Ok::<_, AdminError>((app, repositories))
+        Ok::<_, AdminError>((options, app, repositories))
     };
     let answers = match outcome.await {
-        Ok((app, repositories)) => take(&app, &repositories, &push).await,
+        Ok((options, app, repositories)) => {
+            take(&app, &repositories, &push.commands, &options).await
+        }
         // Git waits for an answer for each ref, also when nothing could be done.
         Err(error) => {
             let refused = |it: &PushCommand| PushAnswer {
@@ -135,19 +141,83 @@ async fn here(app: &Offline) -> Result<Vec<Repository>, AdminError> {
     Ok(found)
 }
 
-async fn take(app: &Offline, repositories: &[Repository], push: &PushRequest) -> Vec<PushAnswer> {
+async fn take(
+    app: &Offline,
+    repositories: &[Repository],
+    commands: &[PushCommand],
+    options: &PushOptions,
+) -> Vec<PushAnswer> {
     let mut answers = Vec::new();
     for repository in repositories {
         let host = app.hosts.plain(repository.org, &repository.name.host);
-        answers = host.pushed(repository, push).await;
-        for opened in answers.iter().filter_map(|it| it.outcome.as_ref().ok()) {
+        answers = host.pushed(repository, commands, options).await;
+        for pushed in answers.iter().filter_map(|it| it.outcome.as_ref().ok()) {
             // If this fails, the next sweep of the server finds the push.
             let (org, repo) = (repository.org, repository.id);
-            let hinted = app.queues.pull_request_hinted(org, repo, opened.number).await;
+            let hinted =
+                app.queues.pull_request_hinted(org, repo, pushed.pull_request.number).await;
             if let Err(error) = hinted {
                 complain(&chain("merge queue", &error));
             }
+            report(app, repository, pushed, options.submit).await;
         }
     }
     answers
+}
+
+/// Tells the pusher about the pull request, and submits it if wanted. Git shows the error output
+/// of the hook as `remote: …`.
+async fn report(app: &Offline, repository: &Repository, pushed: &PushedPullRequest, submit: bool) {
+    let PushedPullRequest { pull_request, is_new } = pushed;
+    let (number, target) = (pull_request.number, &pull_request.base);
+    let change = if *is_new { "opened" } else { "updated" };
+    note(&format!("pull request {number} {change}: {}", pull_request.title));
+    let of_queue = match target.as_str() {
+        "main" => format!("--repo {}", repository.name),
+        other => format!("--repo {} --branch {other}", repository.name),
+    };
+    match queue_page(app, repository, target).await {
+        Ok(Some(page)) => note(&format!("  {page}&pr={number}")),
+        Ok(None) => {
+            let not = if submit { "not submitted: " } else { "" };
+            note(&format!("  {not}`{target}` has no merge queue; create one:"));
+            note(&format!("    signalbox queue create {of_queue}"));
+            return;
+        }
+        Err(error) => return complain(&causes(&error)),
+    }
+    if !submit {
+        note("  submit it to the merge queue by a push with -o submit, or with:");
+        return note(&format!("    signalbox queue submit {number} {of_queue}"));
+    }
+    match app.queues.submit_for_pusher(repository, target, number, &pusher()).await {
+        Ok(()) => note(&format!("  submitted to the merge queue of `{target}`")),
+        Err(error) => note(&format!("  not submitted: {}", causes(&error))),
+    }
+}
+
+/// The page of a queue; `None` if the branch has no queue.
+async fn queue_page(
+    app: &Offline,
+    repository: &Repository,
+    target: &BranchName,
+) -> Result<Option<String>, AdminError> {
+    let (org, queues) = (repository.org, &app.context.stores.queue.queues);
+    let queue = queues.find(org, repository.id, target).await;
+    if queue.map_err(AdminError::failed("merge queue"))?.is_none() {
+        return Ok(None);
+    }
+    let all = slugs(app).await?;
+    let slug = all.get(&org).map(OrgSlug::as_str).unwrap_or_default();
+    let value = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    let (repo, branch) = (value(&repository.name.to_string()), value(target.as_str()));
+    let server = app.config.public_url();
+    Ok(Some(format!("{server}/{slug}/queue/pr?repo={repo}&branch={branch}")))
+}
+
+/// The user that git runs for: of its HTTP server, or of this machine.
+fn pusher() -> String {
+    let known = ["REMOTE_USER", "LOGNAME", "USER"].into_iter();
+    let name = known.filter_map(|name| std::env::var(name).ok()).find(|name| !name.is_empty());
+    name.unwrap_or_else(|| "git".to_owned())
 }

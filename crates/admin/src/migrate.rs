@@ -6,6 +6,7 @@ use signalbox_config::without_password;
 use signalbox_terminal::say;
 
 use crate::AdminError;
+use crate::database::existing_database;
 use crate::program::{Program, config};
 
 #[derive(Clone, Copy, Subcommand)]
@@ -24,6 +25,9 @@ pub enum Migrate {
 
 pub async fn migrate(program: &dyn Program, action: Option<Migrate>) -> Result<(), AdminError> {
     let config = config(program)?;
+    if matches!(action, Some(Migrate::Status { .. })) {
+        existing_database(&config)?;
+    }
     config.make_data_dir()?;
     let url = config.database_url();
     let shown = without_password(&url);

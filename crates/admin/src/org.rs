@@ -6,7 +6,7 @@ use signalbox_terminal::say;
 
 use crate::AdminError;
 use crate::offline::organization;
-use crate::program::{Program, open};
+use crate::program::{Program, open, open_for_setup};
 
 #[derive(Subcommand)]
 pub enum Org {
@@ -29,14 +29,15 @@ pub enum Org {
 }
 
 pub async fn org(program: &dyn Program, action: Org) -> Result<(), AdminError> {
-    let app = open(program).await?;
     match action {
         Org::Create { slug, json } => {
+            let app = open_for_setup(program).await?;
             let org = organization(&app, &slug).await?;
             let id = org.id.to_string();
             say(&if json { json!({ "id": id, "slug": slug }).to_string() } else { slug });
         }
         Org::List { json } => {
+            let app = open(program).await?;
             let orgs = app.context.stores.account.orgs.list().await;
             let orgs = orgs.map_err(AdminError::failed("organizations"))?;
             for org in orgs {

@@ -9,8 +9,10 @@ use signalbox_config::{Config, Flags};
 use signalbox_domain::ports::{BlobStore, Clock};
 use signalbox_hosts::{ConnectedHosts, Kinds};
 use signalbox_services::{Context, QueueService, UploadService};
+use signalbox_terminal::note;
 
 use crate::AdminError;
+use crate::database::{existing_database, missing_database};
 
 /// The services on the configured database. A server may run on it at the same time.
 pub struct Offline {
@@ -57,7 +59,35 @@ pub(crate) fn config(program: &dyn Program) -> Result<Config, AdminError> {
     Ok(Config::load(program.flags(), program.kinds())?)
 }
 
-/// The services on the configured database, with all migrations applied.
+/// The services on the configured database, with all migrations applied. A SQLite database must
+/// exist.
 pub(crate) async fn open(program: &dyn Program) -> Result<Offline, AdminError> {
-    program.open(config(program)?).await.map_err(AdminError::Program)
+    let config = config(program)?;
+    existing_database(&config)?;
+    program.open(config).await.map_err(AdminError::Program)
+}
+
+/// The same for commands that set up a server. Where a configuration, a folder or a database is
+/// named, they create a missing SQLite database and report it. The default folder is often just the
+/// wrong one.
+pub(crate) async fn open_for_setup(program: &dyn Program) -> Result<Offline, AdminError> {
+    let config = config(program)?;
+    let flags = program.flags();
+    if flags.config.is_none() && config.data_dir.is_none() && config.database.url.is_none() {
+        existing_database(&config)?;
+    }
+    open_or_create(program, config).await
+}
+
+/// The services on the configured database; a missing SQLite database is created, with a message.
+pub(crate) async fn open_or_create(
+    program: &dyn Program,
+    config: Config,
+) -> Result<Offline, AdminError> {
+    let missing = missing_database(&config)?;
+    let app = program.open(config).await.map_err(AdminError::Program)?;
+    if let Some(file) = missing {
+        note(&format!("created a new database: {}", file.display()));
+    }
+    Ok(app)
 }

@@ -6,14 +6,14 @@ use clap::Subcommand;
 use serde_json::json;
 use signalbox_config::{Config, has_password};
 use signalbox_domain::audit::{AuditAction, AuditFields};
-use signalbox_domain::ids::{RepoId, RepoName};
+use signalbox_domain::ids::{OrgId, RepoId, RepoName};
 use signalbox_domain::ports::Repository;
 use signalbox_terminal::{complain, say};
 
 use crate::AdminError;
 use crate::audit::note;
 use crate::offline::{existing_organization, organization, slugs};
-use crate::program::{Program, open};
+use crate::program::{Offline, Program, open, open_for_setup};
 
 #[derive(Subcommand)]
 pub enum Repo {
@@ -50,51 +50,20 @@ pub enum Repo {
 }
 
 pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError> {
-    let app = open(program).await?;
     match action {
         Repo::Add { name, org, path, no_hooks, json } => {
             let name = RepoName::parse(&name)?;
             let absolute = |path: PathBuf| path.canonicalize().map_err(AdminError::file(&path));
             let path = path.map(absolute).transpose()?;
+            let app = open_for_setup(program).await?;
             let org = organization(&app, &org).await?;
-            let new = Repository {
-                id: RepoId(app.context.ids.new_id()),
-                org: org.id,
-                name: name.clone(),
-                path: path.map(|path| path.to_string_lossy().into_owned()),
-                created_at: app.context.clock.now(),
-            };
-            let host = app.hosts.plain(org.id, &name.host);
-            let found = host.git().locate(&new).await?;
-            let found = found.ok_or_else(|| match &new.path {
-                Some(path) => AdminError::NotFound(format!("{path} is not a bare git repository")),
-                None => AdminError::NotFound(format!(
-                    "no bare repository found for {name}: pass --path"
-                )),
-            })?;
-            let new = Repository { path: Some(found.clone()), ..new };
-            if !no_hooks {
-                let command = hook_program(program, &app.config)?;
-                let installed = host.install_hooks(&new, &command).await;
-                if !installed? {
-                    let command = command.join(" ");
-                    complain(&format!(
-                        "{found}/hooks/post-receive is not from signalbox and was not changed; for \
-                         the queue to see pushes immediately, call from it: {command} hook post-receive"
-                    ));
-                }
-            }
-            let after = AuditFields::from([("path".to_owned(), found.clone())]);
-            let object = format!("repository {name}");
-            let action = AuditAction::RepositoryRegistered;
-            note(&app, org.id, action, object, (&AuditFields::new(), &after)).await?;
-            let kept = app.context.repositories().register(&new).await;
-            let kept = kept.map_err(AdminError::failed("repository"))?;
-            let id = kept.id.to_string();
-            let line = json!({ "id": id, "name": name.to_string(), "path": found });
-            say(&if json { line.to_string() } else { format!("{name} at {found}") });
+            let kept = register(program, &app, org.id, name.clone(), path, !no_hooks).await?;
+            let (id, path) = (kept.id.to_string(), kept.path.unwrap_or_default());
+            let line = json!({ "id": id, "name": name.to_string(), "path": path });
+            say(&if json { line.to_string() } else { format!("{name} at {path}") });
         }
         Repo::List { org, json } => {
+            let app = open(program).await?;
             let org = existing_organization(&app, org.as_deref()).await?;
             let slugs = slugs(&app).await?;
             let repos = app.context.stores.account.repos.list(org.map(|it| it.id)).await;
@@ -113,6 +82,49 @@ pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError>
         }
     }
     Ok(())
+}
+
+/// Registers a bare repository of this machine, and installs its hooks.
+pub(crate) async fn register(
+    program: &dyn Program,
+    app: &Offline,
+    org: OrgId,
+    name: RepoName,
+    path: Option<PathBuf>,
+    hooks: bool,
+) -> Result<Repository, AdminError> {
+    let new = Repository {
+        id: RepoId(app.context.ids.new_id()),
+        org,
+        name: name.clone(),
+        path: path.map(|path| path.to_string_lossy().into_owned()),
+        created_at: app.context.clock.now(),
+    };
+    let host = app.hosts.plain(org, &name.host);
+    let found = host.git().locate(&new).await?;
+    let found = found.ok_or_else(|| match &new.path {
+        Some(path) => AdminError::NotFound(format!("{path} is not a bare git repository")),
+        None => AdminError::NotFound(format!("no bare repository found for {name}: pass --path")),
+    })?;
+    let new = Repository { path: Some(found.clone()), ..new };
+    if hooks {
+        let command = hook_program(program, &app.config)?;
+        let installed = host.install_hooks(&new, &command).await;
+        if !installed? {
+            let command = command.join(" ");
+            complain(&format!(
+                "{found}/hooks/post-receive is not from signalbox and was not changed; for the \
+                 queue to see pushes immediately, call from it: {command} hook post-receive"
+            ));
+        }
+    }
+    let after = AuditFields::from([("path".to_owned(), found.clone())]);
+    let object = format!("repository {name}");
+    let action = AuditAction::RepositoryRegistered;
+    note(app, org, action, object, (&AuditFields::new(), &after)).await?;
+    let kept = app.context.repositories().register(&new).await;
+    let kept = kept.map_err(AdminError::failed("repository"))?;
+    Ok(Repository { path: Some(found), ..kept })
 }
 
 /// The command that the hooks run: this program, on the same database. Git calls it in another

@@ -11,7 +11,7 @@ use signalbox_terminal::say;
 
 use crate::AdminError;
 use crate::offline::{existing_organization, organization, slugs};
-use crate::program::{Program, open};
+use crate::program::{Offline, Program, open, open_for_setup};
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Case {
@@ -88,8 +88,7 @@ pub enum Token {
 }
 
 pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminError> {
-    let app = open(program).await?;
-    let tokens = TokenService::new(app.context.clone());
+    let tokens = |app: &Offline| TokenService::new(app.context.clone());
     match action {
         Token::Create { org, name, scopes, repos, expires, compat, enum_case, json } => {
             let granted = granted(&scopes)?;
@@ -106,10 +105,12 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
                 None => Compatibility::parse(&compat).unwrap_or_default(),
             };
             let new = NewToken { name, scopes: granted, repos, valid_for: expires, compatibility };
+            let app = open_for_setup(program).await?;
             let org = organization(&app, &org).await?.id;
-            show(tokens.create_as_operator(org, new).await, json)?;
+            show(tokens(&app).create_as_operator(org, new).await, json)?;
         }
         Token::List { org, json } => {
+            let app = open(program).await?;
             let org = existing_organization(&app, org.as_deref()).await?;
             let (slugs, now) = (slugs(&app).await?, app.context.clock.now());
             let tokens = app.context.stores.account.tokens.list(org.map(|it| it.id)).await;
@@ -119,7 +120,8 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
         }
         Token::Revoke { id } => {
             let id = parse_id(&id)?;
-            let revoked = tokens.revoke_as_operator(id).await.map_err(TokenError::Other);
+            let app = open(program).await?;
+            let revoked = tokens(&app).revoke_as_operator(id).await.map_err(TokenError::Other);
             if !revoked.map_err(failed)? {
                 return Err(failed(TokenError::Unknown(id)));
             }
@@ -127,7 +129,8 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
         }
         Token::Rotate { id, overlap, json } => {
             let (id, overlap) = (parse_id(&id)?, span(&overlap)?);
-            show(tokens.rotate_as_operator(id, overlap).await, json)?;
+            let app = open(program).await?;
+            show(tokens(&app).rotate_as_operator(id, overlap).await, json)?;
         }
     }
     Ok(())

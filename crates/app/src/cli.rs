@@ -61,6 +61,10 @@ enum Command {
         #[arg(long)]
         no_migrate: bool,
     },
+    /// Set up a first queue: a bare repository, its organization, a queue and a token. Changes
+    /// nothing that exists.
+    #[command(after_help = "Example: signalbox init calc.git --org acme")]
+    Init(signalbox_admin::Init),
     /// Database migrations.
     #[command(after_help = "Example: signalbox migrate status")]
     Migrate {
@@ -231,12 +235,13 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
             }
             served?;
         }
+        Command::Init(action) => signalbox_admin::init(&Signalbox(flags), action).await?,
         Command::Migrate { action } => signalbox_admin::migrate(&Signalbox(flags), action).await?,
         Command::Token(action) => signalbox_admin::token(&Signalbox(flags), action).await?,
         Command::Org(action) => signalbox_admin::org(&Signalbox(flags), action).await?,
         Command::Repo(action) => signalbox_admin::repo(&Signalbox(flags), action).await?,
         Command::Pr(action) => signalbox_admin::pr(&Signalbox(flags), action).await?,
-        Command::Queue(action) => signalbox_cli::queue(action).await?,
+        Command::Queue(action) => return Ok(signalbox_cli::queue(action).await?),
         Command::Proof(action) => signalbox_cli::proof(action).await?,
         Command::Tests(action) => return Ok(signalbox_cli::tests(action).await?),
         Command::Webhooks(Webhooks::Server(action)) => {

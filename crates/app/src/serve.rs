@@ -8,7 +8,7 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::{NormalizePath, TrailingSlash, from_fn};
 use actix_web::{App as WebApp, HttpServer};
-use signalbox_admin::{lock, open_database};
+use signalbox_admin::{lock, missing_database, open_database};
 use signalbox_config::Config;
 use signalbox_http::{admit, to_the_end, with_request_id};
 use signalbox_terminal::Signals;
@@ -124,7 +124,11 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppEr
     let public_url = config.public_url();
     config.make_data_dir()?;
     let _lock = lock(&config)?;
+    let missing = missing_database(&config)?;
     let database = open_database(&config, migrate).await?;
+    if let Some(file) = missing {
+        tracing::info!(file = %file.display(), "created a new database");
+    }
     let lost_key = crate::webhooks::lost_key(&config, &database).await?;
     if let Some(lost) = &lost_key {
         tracing::error!(error = %lost, "webhooks are off");

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod clock;
 mod error;
 mod events;
 mod flaky_tests;
@@ -8,6 +9,8 @@ mod import;
 mod proof;
 mod queue;
 mod queue_set;
+mod queue_status;
+mod queue_watch;
 mod queue_why;
 mod server;
 mod tests;

@@ -1,14 +1,14 @@
 //! `signalbox queue`: the queue operations of the API.
 
+use std::process::ExitCode;
+
 use clap::{Args, Subcommand};
 use signalbox_client::{
-    Client, ClientError, Done, Entry, Priority, QueueChange, QueueRef, Reply, RequestedState,
+    Client, ClientError, Done, Priority, QueueChange, QueueRef, Reply, RequestedState,
 };
-use signalbox_domain::queue::{PrState, QueueStateName};
-use signalbox_wording::Named;
 
 use crate::server::{Server, repo, show};
-use crate::{CliError, queue_set, queue_why};
+use crate::{CliError, queue_set, queue_status, queue_watch, queue_why};
 
 /// The server and the queue.
 #[derive(Args)]
@@ -47,9 +47,19 @@ pub enum Queue {
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Show the pull requests of a queue, and why each one waits.
+    /// Show the pull requests of a queue, why each one waits, and what failed in the last 24 hours.
     #[command(after_help = "Example: signalbox queue status --repo git.local/acme/calc --json")]
     Status {
+        #[command(flatten)]
+        place: QueueArgs,
+    },
+    /// Follow a queue until interrupted: on a terminal the whole queue, elsewhere a line for each
+    /// change.
+    #[command(after_help = "Example: signalbox queue watch --repo git.local/acme/calc")]
+    Watch {
+        /// Exit when the queue is empty.
+        #[arg(long)]
+        until_empty: bool,
         #[command(flatten)]
         place: QueueArgs,
     },
@@ -81,7 +91,9 @@ pub enum Queue {
     },
     /// Submit a pull request.
     #[command(
-        after_help = "Example: signalbox queue submit 12 --priority high --repo git.local/acme/calc"
+        after_help = "Exit codes with --wait: 0 merged, 1 the server refused or could not be reached, 2 \
+                      invalid usage, 3 failed, 4 cancelled. An interrupted wait changes nothing.\n\n\
+                      Example: signalbox queue submit 12 --wait --repo git.local/acme/calc"
     )]
     Submit {
         /// The number of the pull request.
@@ -89,6 +101,9 @@ pub enum Queue {
         /// urgent, high, medium, low, or a number; lower numbers go first.
         #[arg(long)]
         priority: Option<String>,
+        /// Wait until it is merged, failed or cancelled, and print each change.
+        #[arg(long)]
+        wait: bool,
         #[command(flatten)]
         place: QueueArgs,
     },
@@ -133,8 +148,27 @@ pub enum Queue {
     },
 }
 
-pub async fn queue(action: Queue) -> Result<(), CliError> {
+/// Runs a command. The exit code of a wait is its outcome.
+pub async fn queue(action: Queue) -> Result<ExitCode, CliError> {
+    let awaited = run(action).await?;
+    match awaited {
+        Some((place, number)) => queue_watch::wait(&place, number).await,
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Runs a command; returns the pull request to wait for.
+async fn run(action: Queue) -> Result<Option<(QueueArgs, u32)>, CliError> {
     match action {
+        Queue::Submit { number, priority, wait, place } => {
+            let read = |text: String| text.parse().map_or(Priority::Name(text), Priority::Number);
+            let priority = priority.map(read);
+            let submitted = done(&place, "submitted", async |client, queue| {
+                client.submit(&queue, number, priority).await
+            });
+            submitted.await?;
+            return Ok(wait.then_some((place, number)));
+        }
         Queue::Create { place, concurrency } => {
             done(&place, "created", async |client, queue| {
                 client.create_queue(&queue, concurrency).await
@@ -148,21 +182,14 @@ pub async fn queue(action: Queue) -> Result<(), CliError> {
             let settings = queue_set::settings(&settings)?;
             change(&place, QueueChange { settings, ..QueueChange::default() }, "changed").await
         }
-        Queue::Status { place } => status(&place).await,
+        Queue::Status { place } => queue_status::status(&place).await,
+        Queue::Watch { until_empty, place } => queue_watch::watch(&place, until_empty).await,
         Queue::Show { number, place } => {
             let entry = place.server.client()?.entry(&place.queue()?, number).await?;
-            show(&entry, place.json, line);
+            show(&entry, place.json, queue_status::line);
             Ok(())
         }
         Queue::Why { number, place } => queue_why::why(&place, number).await,
-        Queue::Submit { number, priority, place } => {
-            let read = |text: String| text.parse().map_or(Priority::Name(text), Priority::Number);
-            let priority = priority.map(read);
-            done(&place, "submitted", async |client, queue| {
-                client.submit(&queue, number, priority).await
-            })
-            .await
-        }
         Queue::Cancel { number, place } => {
             done(&place, "cancelled", async |client, queue| client.cancel(&queue, number).await)
                 .await
@@ -177,12 +204,21 @@ pub async fn queue(action: Queue) -> Result<(), CliError> {
         }
         Queue::Drain { place } => change(&place, go_to(RequestedState::Draining), "draining").await,
         Queue::Resume { place } => change(&place, go_to(RequestedState::Running), "running").await,
-    }
+    }?;
+    Ok(None)
 }
 
 impl QueueArgs {
     pub(crate) fn branch(&self) -> &str {
         &self.branch
+    }
+
+    /// The flags that name this queue in another command.
+    pub(crate) fn flags(&self) -> String {
+        match self.branch.as_str() {
+            "main" => format!("--repo {}", self.repo),
+            branch => format!("--repo {} --branch {branch}", self.repo),
+        }
     }
 
     pub(crate) fn queue(&self) -> Result<QueueRef, CliError> {
@@ -207,35 +243,4 @@ async fn done(
     let reply = call(place.server.client()?, place.queue()?).await?;
     show(&reply, place.json, |_| word.to_owned());
     Ok(())
-}
-
-async fn status(place: &QueueArgs) -> Result<(), CliError> {
-    let queue = place.server.client()?.queue(&place.queue()?).await?;
-    show(&queue, place.json, |queue| {
-        let state = QueueStateName::parse(&queue.state.to_uppercase());
-        let state = state.map_or_else(|| queue.state.clone(), |it| label(&it));
-        let entries = &queue.enqueued_pull_requests;
-        let count = match entries.len() {
-            1 => "1 pull request".to_owned(),
-            many => format!("{many} pull requests"),
-        };
-        let head = format!("{}: {state}, {count}", queue.branch);
-        let lines = entries.iter().map(|entry| format!("\n  {}", line(entry)));
-        head + &lines.collect::<String>()
-    });
-    Ok(())
-}
-
-fn line(entry: &Entry) -> String {
-    let position = entry.position.map_or_else(|| "-".into(), |it| it.to_string());
-    let state = PrState::parse(&entry.state.to_uppercase());
-    let state = state.map_or_else(|| entry.state.clone(), |it| label(&it));
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let (number, title, reason) = (entry.pr_number, text(&entry.pr_title), text(&entry.reason));
-    format!("{position:>3} #{number} {state:28} {title} ({reason})")
-}
-
-/// The label of a state.
-fn label(state: &impl Named) -> String {
-    state.named().label.to_owned()
 }

@@ -44,6 +44,17 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// Whether the same call may succeed later: no answer came, or the server is busy or restarts.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable { error, .. } => !error.is_builder(),
+            Self::Refused { status, .. } => {
+                *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+            }
+            Self::Setup(_) | Self::Unreadable { .. } => false,
+        }
+    }
+
     /// Reads a problem document.
     pub(crate) fn refused(status: StatusCode, text: &str) -> Self {
         let problem: Value = serde_json::from_str(text).unwrap_or_default();

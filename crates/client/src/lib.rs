@@ -37,8 +37,8 @@ pub use imports::{
     FinishedImport, ImportReceipt, ImportedRun, PastForm, PastRun, RefusedRun, UploadProgress,
 };
 pub use queues::{
-    BatchingRule, Entry, Exit, LandedChange, Priority, Proof, QueueChange, QueueRef, QueueStatus,
-    Repo, RequestedState, Setting,
+    BatchingRule, EntriesPage, EntriesQuery, Entry, Exit, LandedChange, Priority, Proof,
+    QueueChange, QueueRef, QueueStatus, Repo, RequestedState, Setting,
 };
 pub use reply::{Done, Reply};
 pub use reqwest::StatusCode;

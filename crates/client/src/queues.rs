@@ -99,7 +99,7 @@ pub struct QueueStatus {
     pub branch: String,
     /// The pull requests in it.
     #[serde(default)]
-    pub enqueued_pull_requests: Vec<Entry>,
+    pub enqueued_pull_requests: Vec<Reply<Entry>>,
 }
 
 /// A pull request in a queue.
@@ -116,10 +116,35 @@ pub struct Entry {
     pub position: Option<u64>,
     /// Why it has its state.
     pub reason: Option<String>,
+    /// When its state last changed.
+    pub state_changed_at: Option<String>,
     /// The base branch of the pull request.
     pub pr_base_branch: Option<String>,
     /// How it left the queue, if it did.
     pub exit: Option<Exit>,
+}
+
+/// Which pull requests of a queue are listed, also ones that have left it.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EntriesQuery {
+    /// Only in this state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Only pull requests that left the queue at this time or later, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The most that are listed, 1 to 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub take: Option<u32>,
+}
+
+/// A page of pull requests.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EntriesPage {
+    /// The pull requests.
+    pub pull_requests: Vec<Reply<Entry>>,
 }
 
 /// How a pull request left a queue.
@@ -237,6 +262,15 @@ impl Client {
     pub async fn entry(&self, queue: &QueueRef, number: u32) -> Result<Reply<Entry>, ClientError> {
         let what = PullRequest::numbered(number);
         self.call("getSubmittedPullRequest", &Of { queue, what }).await
+    }
+
+    /// Pull requests of a queue, also ones that have left it.
+    pub async fn entries(
+        &self,
+        queue: &QueueRef,
+        query: &EntriesQuery,
+    ) -> Result<Reply<EntriesPage>, ClientError> {
+        self.call("listPullRequests", &Of { queue, what: query }).await
     }
 
     /// Why a pull request failed, or what has failed so far.

@@ -10,7 +10,7 @@ use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Clock, GitHost, HostError, Repository, StoredPullRequest};
 use signalbox_hosts::{
     ConnectError, ConnectedHost, HookError, HostKind, HostParts, HostSettings, LocalRepositories,
-    OpenRequest, Problem, PushAnswer, PushRequest, SettingError, StaleLock, Table,
+    OpenRequest, Problem, PushAnswer, PushCommand, PushOptions, SettingError, StaleLock, Table,
 };
 
 use crate::limited::Limited;
@@ -152,8 +152,13 @@ impl LocalRepositories for Local {
         self.host.close_pull_request(repository, number).await
     }
 
-    async fn pushed(&self, repository: &Repository, push: &PushRequest) -> Vec<PushAnswer> {
-        self.host.pushed(repository, push).await
+    async fn pushed(
+        &self,
+        repository: &Repository,
+        commands: &[PushCommand],
+        options: &PushOptions,
+    ) -> Vec<PushAnswer> {
+        self.host.pushed(repository, commands, options).await
     }
 
     async fn heal_locks(&self, repository: &Repository) -> Result<Vec<StaleLock>, HostError> {

@@ -55,7 +55,7 @@ fn write_hook(folder: &Path, name: &str, program: &[String]) -> Result<(), HookE
         Ok(_) | Err(_) => {}
     }
     let words = program.iter().map(String::as_str).chain(["hook", name]);
-    let quoted: Vec<String> = words.map(quote).collect();
+    let quoted: Vec<String> = words.map(shell_quoted).collect();
     let text = format!("#!/bin/sh\n{MARK}\nexec {}\n", quoted.join(" "));
     let new = folder.join(format!(".{name}.signalbox"));
     let mut file = std::fs::File::create(&new)?;
@@ -67,7 +67,7 @@ fn write_hook(folder: &Path, name: &str, program: &[String]) -> Result<(), HookE
 }
 
 /// A word for a shell, taken literally.
-fn quote(word: &str) -> String {
+pub fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn words_are_quoted_for_the_shell() {
-        assert_eq!(quote("a b"), "'a b'");
-        assert_eq!(quote("it's $(x)"), r"'it'\''s $(x)'");
+        assert_eq!(shell_quoted("a b"), "'a b'");
+        assert_eq!(shell_quoted("it's $(x)"), r"'it'\''s $(x)'");
     }
 }

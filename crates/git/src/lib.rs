@@ -6,6 +6,7 @@ mod checks;
 mod commit;
 mod config;
 mod connect;
+mod create;
 mod diagnose;
 mod done;
 mod git;
@@ -28,12 +29,13 @@ mod verify;
 pub use checks::{ChecksConfig, LocalChecksRunner};
 pub use config::{CONFIG_FILE, CheckConfig, RepositoryConfig};
 pub use connect::KIND;
-pub use hooks::POST_RECEIVE;
+pub use create::BareRepository;
+pub use hooks::{POST_RECEIVE, shell_quoted};
 pub use host::{HostConfig, PlainGitHost};
 pub use locks::stale_locks;
 pub use push::{answer_push, read_push};
 pub use signalbox_hosts::{
-    HookError, OpenRequest, PushAnswer, PushCommand, PushRequest, StaleLock,
+    HookError, OpenRequest, PushAnswer, PushCommand, PushOptions, PushRequest, StaleLock,
 };
 pub use trunk_config::TRUNK_FILE;
 pub use verify::{LandingRecord, VerifiedStep, verify_landing};

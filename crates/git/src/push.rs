@@ -1,13 +1,13 @@
 //! Pushing to `refs/for/<target>`: git's proc-receive protocol, and what becomes of such a push.
 //!
 //! `git push origin HEAD:refs/for/main -o topic=fix -o title="…"` opens a pull request; pushing
-//! again under the same topic updates it.
+//! again under the same topic updates it. The hook submits it with `-o submit`.
 
 use std::io::{Read, Write};
 
 use signalbox_domain::ids::BranchName;
-use signalbox_domain::ports::{HostError, Repository, StoredPullRequest};
-use signalbox_hosts::{PushAnswer, PushCommand, PushRequest};
+use signalbox_domain::ports::{HostError, Repository};
+use signalbox_hosts::{PushAnswer, PushCommand, PushOptions, PushRequest, PushedPullRequest};
 
 use crate::git::{Git, parse_sha};
 use crate::host::{PlainGitHost, silent};
@@ -44,7 +44,7 @@ pub fn read_push(input: &mut impl Read, output: &mut impl Write) -> std::io::Res
 pub fn answer_push(output: &mut impl Write, answers: &[PushAnswer]) -> std::io::Result<()> {
     for answer in answers {
         match &answer.outcome {
-            Ok(opened) => {
+            Ok(PushedPullRequest { pull_request: opened, .. }) => {
                 write_line(output, &format!("ok {}", answer.refname))?;
                 write_line(output, &format!("option refname refs/pull/{}/head", opened.number))?;
                 write_line(output, &format!("option new-oid {}", opened.head))?;
@@ -89,10 +89,15 @@ fn write_line(output: &mut impl Write, line: &str) -> std::io::Result<()> {
 
 impl PlainGitHost {
     /// Opens or updates a pull request for each ref of a push.
-    pub async fn pushed(&self, repository: &Repository, push: &PushRequest) -> Vec<PushAnswer> {
+    pub async fn pushed(
+        &self,
+        repository: &Repository,
+        commands: &[PushCommand],
+        options: &PushOptions,
+    ) -> Vec<PushAnswer> {
         let mut answers = Vec::new();
-        for command in &push.commands {
-            let outcome = self.pushed_one(repository, command, push).await;
+        for command in commands {
+            let outcome = self.pushed_one(repository, command, options).await;
             answers.push(PushAnswer {
                 refname: command.refname.clone(),
                 outcome: outcome.map_err(|error| error.to_string()),
@@ -105,8 +110,8 @@ impl PlainGitHost {
         &self,
         repository: &Repository,
         command: &PushCommand,
-        push: &PushRequest,
-    ) -> Result<StoredPullRequest, HostError> {
+        options: &PushOptions,
+    ) -> Result<PushedPullRequest, HostError> {
         let git = self.git(repository)?;
         let refused = |words: &str| HostError::Rejected { words: words.to_owned() };
         if command.new.bytes().all(|byte| byte == b'0') {
@@ -117,14 +122,11 @@ impl PlainGitHost {
         let (target, rest) = split_target(&git, path).await?.ok_or_else(|| {
             HostError::NotFound { what: format!("a branch for `{}`", command.refname) }
         })?;
-        let option = |name: &str| {
-            let value = |it: &String| it.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
-            push.options.iter().find_map(value)
-        };
-        let topic = option("topic").or(rest).map(|topic| clean_title(&topic)).ok_or_else(|| {
+        let topic = options.topic.clone().or(rest).map(|topic| clean_title(&topic));
+        let topic = topic.ok_or_else(|| {
             refused("missing topic: push with -o topic=NAME, or to refs/for/TARGET/NAME")
         })?;
-        let (title, body) = (option("title"), option("description"));
+        let (title, body) = (options.title.clone(), options.description.clone());
         let (org, repo) = (repository.org, repository.id);
         let known = self.store.find_open_by_topic(org, repo, &topic, &target).await;
         let Some(mut known) = known.map_err(silent)? else {
@@ -137,14 +139,15 @@ impl PlainGitHost {
                 body,
                 author: None,
             };
-            return self.propose(repository, &git, proposal).await;
+            let pull_request = self.propose(repository, &git, proposal).await?;
+            return Ok(PushedPullRequest { pull_request, is_new: true });
         };
         known.head = head;
         known.title = title.map_or(known.title, |title| clean_title(&title));
         known.body = body.map_or(known.body, |body| clean_body(&body));
         keep_head(&git, known.number, &command.new).await?;
         self.keep(&mut known).await?;
-        Ok(known)
+        Ok(PushedPullRequest { pull_request: known, is_new: false })
     }
 }
 

@@ -5,16 +5,17 @@ mod kind;
 mod local;
 mod measured;
 mod message;
+mod push;
 mod registry;
 mod settings;
 
 pub use connected::{ConnectedHost, HostParts};
 pub use kind::{HostKind, Kinds};
-pub use local::{
-    HookError, LocalRepositories, OpenRequest, Problem, PushAnswer, PushCommand, PushRequest,
-    StaleLock,
-};
+pub use local::{HookError, LocalRepositories, OpenRequest, Problem, StaleLock};
 pub use message::{Authored, message, squash_message};
+pub use push::{
+    InvalidPushOption, PushAnswer, PushCommand, PushOptions, PushRequest, PushedPullRequest,
+};
 pub use registry::{ConnectedHosts, NamedSettings};
 pub use settings::{ConnectError, HostSettings, SettingError, parse, table};
 pub use toml::{Table, Value};

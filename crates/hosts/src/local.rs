@@ -9,6 +9,8 @@ use signalbox_domain::ports::{GitHost, HostError, Repository, Severity, StoredPu
 use signalbox_domain::time::Span;
 use thiserror::Error;
 
+use crate::push::{PushAnswer, PushCommand, PushOptions};
+
 /// A pull request to be opened from a branch.
 #[derive(Clone, Debug)]
 pub struct OpenRequest {
@@ -22,33 +24,6 @@ pub struct OpenRequest {
     pub body: Option<String>,
     /// The author; default: the author of its head commit.
     pub author: Option<String>,
-}
-
-/// One ref of a push.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PushCommand {
-    /// The commit that is pushed; all zeros to delete.
-    pub new: String,
-    /// The ref.
-    pub refname: String,
-}
-
-/// A push as git hands it to the hook.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PushRequest {
-    /// The refs of the push.
-    pub commands: Vec<PushCommand>,
-    /// The push options, `name=value`.
-    pub options: Vec<String>,
-}
-
-/// The change of a ref.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PushAnswer {
-    /// The ref.
-    pub refname: String,
-    /// The pull request, or why there is none.
-    pub outcome: Result<StoredPullRequest, String>,
 }
 
 /// A lock file that no process holds.
@@ -115,7 +90,12 @@ pub trait LocalRepositories: Send + Sync {
     ) -> Result<Option<StoredPullRequest>, HostError>;
 
     /// Handles a push to `refs/for/…`.
-    async fn pushed(&self, repository: &Repository, push: &PushRequest) -> Vec<PushAnswer>;
+    async fn pushed(
+        &self,
+        repository: &Repository,
+        commands: &[PushCommand],
+        options: &PushOptions,
+    ) -> Vec<PushAnswer>;
 
     /// Removes the locks that a killed process has left in a repository.
     async fn heal_locks(&self, repository: &Repository) -> Result<Vec<StaleLock>, HostError>;

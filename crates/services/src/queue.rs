@@ -47,31 +47,50 @@ impl QueueService {
     ) -> Result<(), Error> {
         let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
         let settings = Settings::new(mode, concurrency.unwrap_or(DEFAULT_CONCURRENCY))?;
+        let audit_entry =
+            AuditEntryBuilder::to_queue(caller, AuditAction::QueueCreated, repo, branch);
+        self.make_queue(&repository, branch, settings, &audit_entry).await
+    }
+
+    /// Creates the queue of a branch with default settings, by a command on the server.
+    pub async fn create_queue_as_operator(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+    ) -> Result<(), Error> {
+        let settings = Settings::new(Mode::Single, DEFAULT_CONCURRENCY)?;
+        let object = format!("queue {branch} of {}", repository.name);
+        let audit_entry = AuditEntryBuilder {
+            repo: Some(repository.name.clone()),
+            ..AuditEntryBuilder::operator(repository.org, AuditAction::QueueCreated, object)
+        };
+        self.make_queue(repository, branch, settings, &audit_entry).await
+    }
+
+    async fn make_queue(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        settings: Settings,
+        audit_entry: &AuditEntryBuilder,
+    ) -> Result<(), Error> {
         let context = self.context();
-        let now = context.clock.now();
-        let queue = Queue::new(
-            QueueId(context.ids.new_id()),
-            caller.org,
-            repository.id,
-            branch.clone(),
-            settings,
-            now,
-        )?;
+        let (id, now) = (QueueId(context.ids.new_id()), context.clock.now());
+        let org = repository.org;
+        let queue = Queue::new(id, org, repository.id, branch.clone(), settings, now)?;
         match context.stores.queues.create(&queue).await {
             Ok(()) => {}
             Err(CreateError::Exists) => {
-                return Err(Error::QueueExists { repo: repo.clone(), branch: branch.clone() });
+                let (repo, branch) = (repository.name.clone(), branch.clone());
+                return Err(Error::QueueExists { repo, branch });
             }
             Err(CreateError::Store(error)) => return Err(error.into()),
         }
-        let audit_entry =
-            AuditEntryBuilder::to_queue(caller, AuditAction::QueueCreated, repo, branch);
         let record =
             audit_entry.record(&*context.ids, now, &AuditFields::new(), &of_queue(&queue.header));
         context.audit.append(&record).await?;
         // The first read of the target; the reconcile loop repeats it if the effect is lost.
-        let queue = QueueRef { org: caller.org, id: queue.header.id };
-        self.absorb(queue, Fact::TimePassed).await
+        self.absorb(QueueRef { org, id }, Fact::TimePassed).await
     }
 
     /// Deletes a queue; refused while it has live entries.

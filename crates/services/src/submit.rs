@@ -46,6 +46,18 @@ impl QueueService {
         self.submit_to(queue, &repository, branch, pr, options, by).await
     }
 
+    /// Submits a pull request for a user who may push to its repository.
+    pub async fn submit_for_pusher(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        pr: PrNumber,
+        pusher: &str,
+    ) -> Result<(), Error> {
+        let by = (SubmitReason::UserRequested, Actor::User(pusher.to_owned()));
+        self.submit_as(repository, branch, pr, SubmitOptions::default(), by).await
+    }
+
     /// Submits for an actor whose permissions are already checked, with the channel of the request.
     pub(super) async fn submit_as(
         &self,

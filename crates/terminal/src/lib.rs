@@ -3,7 +3,7 @@
 mod signals;
 
 use std::error::Error;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 pub use signals::Signals;
 
@@ -11,6 +11,16 @@ pub use signals::Signals;
 pub fn say(line: &str) {
     // A closed pipe at the other end is no reason to fail.
     let _printed = writeln!(std::io::stdout().lock(), "{}", plain(line));
+}
+
+/// Whether the output goes to a terminal.
+pub fn is_interactive() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Clears the terminal and prints a text.
+pub fn redraw(text: &str) {
+    let _printed = writeln!(std::io::stdout().lock(), "\u{1b}[H\u{1b}[2J{}", plain(text));
 }
 
 /// Prints a line about progress, where it does not mix with results.

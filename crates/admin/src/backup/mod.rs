@@ -12,6 +12,7 @@ use signalbox_persistence::{Database, connect};
 use signalbox_terminal::say;
 
 use crate::AdminError;
+use crate::database::existing_database;
 use crate::program::{Program, config};
 use archive::{About, Engine, KEYS};
 use files::{beside, remove, rename};
@@ -23,11 +24,7 @@ pub async fn backup(program: &dyn Program, file: &Path) -> Result<(), AdminError
     let config = config(program)?;
     let url = config.database_url();
     let shown = without_password(&url);
-    if let Some(path) = url.strip_prefix("sqlite://")
-        && !Path::new(path).exists()
-    {
-        return Err(AdminError::NotFound(format!("{shown}: no such database")));
-    }
+    existing_database(&config)?;
     if file.exists() {
         let shown = file.display();
         return Err(AdminError::Refused(format!("{shown} already exists; choose another file")));

@@ -8,6 +8,7 @@ use signalbox_persistence::{Database, connect};
 use signalbox_terminal::chain;
 
 use super::Finding;
+use crate::missing_database;
 
 /// With a larger difference between the clocks, a server treats leases of other servers as expired.
 const WORST_SKEW_MS: i64 = 5_000;
@@ -17,14 +18,18 @@ const LARGE_SKEW_MS: i64 = 500;
 pub(super) async fn checks(config: &Config, clock: &dyn Clock) -> (Vec<Finding>, Option<Stores>) {
     let (name, url) = ("database", config.database_url());
     let shown = without_password(&url);
-    if let Some(path) = url.strip_prefix("sqlite://")
-        && !std::path::Path::new(path).exists()
-    {
-        // Opening it would make it.
-        return (
-            vec![Finding::good(name, format!("{shown} is created when the server starts"))],
-            None,
-        );
+    // Opening it would make it.
+    match missing_database(config) {
+        Ok(None) => {}
+        Ok(Some(file)) => {
+            let words = format!(
+                "{} is created when the server starts; if a server runs, name its data folder with \
+                 --data-dir or SIGNALBOX_DATA_DIR",
+                file.display()
+            );
+            return (vec![Finding::good(name, words)], None);
+        }
+        Err(error) => return (vec![Finding::bad(name, error.to_string())], None),
     }
     let database = match connect(&url).await {
         Ok(database) => database,

@@ -6,14 +6,13 @@ mod send;
 mod summary;
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use signalbox_client::Client;
 use signalbox_domain::time::{Span, Timestamp};
 
 use crate::server::repo;
-use crate::{CliError, say};
+use crate::{CliError, clock, say};
 use files::{Found, Given};
 use layout::Layout;
 use send::send;
@@ -70,7 +69,7 @@ pub struct Import {
 /// Checks every file, sends the runs in the order of their times, and waits until they are judged.
 pub(crate) async fn import(asked: Import) -> Result<(), CliError> {
     let of_repo = repo(&asked.repo)?;
-    let now = now();
+    let now = clock::now();
     let since = asked.since.as_deref().map(|text| since(text, now)).transpose()?;
     let layout = asked.layout.as_deref().map(Layout::parse).transpose()?;
     let given = Given {
@@ -111,12 +110,6 @@ pub(crate) async fn import(asked: Import) -> Result<(), CliError> {
 
 fn print(summary: &Summary, as_json: bool) {
     say(&if as_json { summary.json().to_string() } else { summary.text() });
-}
-
-#[expect(clippy::disallowed_methods, reason = "a client has no clock port")]
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_unix_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// Reads `90d`, `12h` or a time.

@@ -1,0 +1,126 @@
+//! `signalbox queue status`: the line of a queue, and what failed lately.
+
+use std::fmt::Write as _;
+
+use signalbox_client::{Client, EntriesQuery, Entry, QueueRef, QueueStatus, Reply};
+use signalbox_domain::queue::{PrState, QueueStateName};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_wording::Named;
+
+use crate::queue::QueueArgs;
+use crate::{CliError, clock, say};
+
+/// How far back failures are shown, in hours.
+const HOURS: u32 = 24;
+/// The most failures that are shown.
+const MAX_FAILURES: usize = 5;
+/// The most failures that are read.
+const PAGE: u32 = 100;
+
+/// A queue, and the pull requests that failed lately, the last one first.
+pub(crate) struct Status {
+    pub(crate) queue: Reply<QueueStatus>,
+    failed: Vec<Reply<Entry>>,
+}
+
+/// Prints the queue once.
+pub(crate) async fn status(place: &QueueArgs) -> Result<(), CliError> {
+    let status = read(&place.server.client()?, &place.queue()?).await?;
+    if place.json {
+        let mut json = status.queue.json;
+        json["recentlyFailed"] = status.failed.into_iter().map(|entry| entry.json).collect();
+        say(&json.to_string());
+    } else {
+        say(&described(&status, place, clock::now()));
+    }
+    Ok(())
+}
+
+/// Reads the queue and its failures.
+pub(crate) async fn read(client: &Client, queue: &QueueRef) -> Result<Status, CliError> {
+    let since = clock::now().minus(Span::hours(HOURS));
+    let query = EntriesQuery {
+        state: Some(PrState::Failed.as_str().to_owned()),
+        since: Some(since.to_string()),
+        take: Some(PAGE),
+    };
+    let status = client.queue(queue).await?;
+    let mut failed = client.entries(queue, &query).await?.value.pull_requests;
+    failed.sort_by(|a, b| b.value.state_changed_at.cmp(&a.value.state_changed_at));
+    Ok(Status { queue: status, failed })
+}
+
+/// The queue as text.
+pub(crate) fn described(status: &Status, place: &QueueArgs, now: Timestamp) -> String {
+    let queue = &status.queue.value;
+    let state = QueueStateName::parse(&queue.state.to_uppercase());
+    let state = state.map_or_else(|| queue.state.clone(), |it| label(&it));
+    let entries = &queue.enqueued_pull_requests;
+    let count = match entries.len() {
+        1 => "1 pull request".to_owned(),
+        many => format!("{many} pull requests"),
+    };
+    let head = format!("{}: {state}, {count}", queue.branch);
+    let lines = entries.iter().map(|entry| format!("\n  {}", line(&entry.value)));
+    head + &lines.collect::<String>() + &failures(&status.failed, place, now)
+}
+
+fn failures(failed: &[Reply<Entry>], place: &QueueArgs, now: Timestamp) -> String {
+    let Some(first) = failed.first() else { return String::new() };
+    // Writing to a string never fails.
+    let mut text = format!("\nfailed in the last {HOURS} hours: {}", failed.len());
+    for entry in failed.iter().take(MAX_FAILURES).map(|entry| &entry.value) {
+        let at = entry.state_changed_at.as_deref().and_then(Timestamp::parse);
+        let ago = at.map_or(String::new(), |at| format!(", {} ago", duration(now.since(at))));
+        let title = entry.pr_title.as_deref().unwrap_or_default();
+        let reason = entry.reason.as_deref().unwrap_or_default();
+        let reason = reason.strip_prefix("failed: ").unwrap_or(reason);
+        let _ = write!(text, "\n      #{} {title} ({reason}{ago})", entry.pr_number);
+    }
+    if failed.len() > MAX_FAILURES {
+        let _ = write!(text, "\n      and {} more", failed.len() - MAX_FAILURES);
+    }
+    let (number, place) = (first.value.pr_number, place.flags());
+    let _ = write!(text, "\n  why: signalbox queue why {number} {place}");
+    text
+}
+
+/// A span as people say it, such as `12 min`.
+fn duration(span: Span) -> String {
+    match span.millis() / 1_000 {
+        seconds @ ..60 => format!("{} s", seconds.max(0)),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3_600),
+    }
+}
+
+/// A pull request as a line.
+pub(crate) fn line(entry: &Entry) -> String {
+    let position = entry.position.map_or_else(|| "-".into(), |it| it.to_string());
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (number, title, reason) = (entry.pr_number, text(&entry.pr_title), text(&entry.reason));
+    format!("{position:>3} #{number} {:28} {title} ({reason})", state(entry))
+}
+
+/// The label of the state of a pull request.
+pub(crate) fn state(entry: &Entry) -> String {
+    let state = PrState::parse(&entry.state.to_uppercase());
+    state.map_or_else(|| entry.state.clone(), |it| label(&it))
+}
+
+fn label(state: &impl Named) -> String {
+    state.named().label.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_short() {
+        for (seconds, text) in [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (7_199, "1 h")] {
+            let now = Timestamp::from_unix_seconds(10_000 + seconds);
+            assert_eq!(duration(now.since(Timestamp::from_unix_seconds(10_000))), text);
+        }
+    }
+}
