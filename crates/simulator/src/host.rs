@@ -93,9 +93,9 @@ impl<'a> Host<'a> {
         self.commits.get(place(sha)).map_or(0, |commit| commit.content)
     }
 
-    /// Whether a change is good: it passes on its own and conflicts with nothing on the
+    /// Whether a change is valid: it passes on its own and conflicts with nothing on the
     /// target.
-    pub(crate) fn is_good(&self, change: usize) -> bool {
+    pub(crate) fn is_valid(&self, change: usize) -> bool {
         let merged = |at: &usize| self.merged.get(*at).is_some_and(Option::is_some);
         let stated = self.stream.changes.get(change);
         stated.is_some_and(|it| !it.fails && !it.conflicts.iter().any(merged))

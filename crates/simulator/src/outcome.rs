@@ -3,7 +3,7 @@
 use crate::Sample;
 use crate::numbers::{float, ratio};
 
-/// What became of the pull requests of a stream.
+/// The outcome of the pull requests of a stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Pull requests that were submitted.

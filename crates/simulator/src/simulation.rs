@@ -255,7 +255,7 @@ impl<'a> World<'a> {
             return Err(SimulationError::WrongTree { pr });
         }
         for change in &changes {
-            self.outcome.bad_merges += usize::from(!self.host.is_good(*change));
+            self.outcome.bad_merges += usize::from(!self.host.is_valid(*change));
         }
         self.host.land(&on_target.sha, &changes);
         let (sha, tree) = (on_target.sha, on_target.tree);
@@ -267,9 +267,9 @@ impl<'a> World<'a> {
             return Err(SimulationError::Stuck { left: self.queue.live() });
         }
         let merges = &self.outcome.merges;
-        let is_good = self.stream.good_after(merges);
+        let is_valid = self.stream.good_after(merges);
         let good_and_failed =
-            is_good.iter().zip(merges).filter(|(good, merged)| **good && !**merged);
+            is_valid.iter().zip(merges).filter(|(good, merged)| **good && !**merged);
         self.outcome.false_ejections = good_and_failed.count();
         let first = self.stream.changes.first().map_or(self.at, |change| change.at);
         self.outcome.makespan_minutes = minutes(self.at.since(first));

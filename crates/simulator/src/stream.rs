@@ -154,7 +154,7 @@ impl Stream {
         accepted
     }
 
-    /// Whether each pull request is good, given which ones merged: it does not fail on its own, and
+    /// Whether each pull request is valid, given which ones merged: it does not fail on its own, and
     /// conflicts with no earlier one that merged.
     pub(crate) fn good_after(&self, merges: &[bool]) -> Vec<bool> {
         let has_merged = |at: &usize| merges.get(*at).copied().unwrap_or_default();
