@@ -143,11 +143,17 @@ fn the_files_for_containers_name_what_there_is() {
     let context = folder().join("deploy").join(server["build"]["context"].as_str().expect("one"));
     assert!(context.join("Cargo.toml").exists());
     assert!(context.join(server["build"]["dockerfile"].as_str().expect("one")).exists());
-    for mount in compose["services"]["prometheus"]["volumes"].as_array().expect("mounts") {
+    let mounts =
+        |service: &str| compose["services"][service]["volumes"].as_array().expect("mounts").clone();
+    for mount in ["signalbox", "prometheus"].map(mounts).concat() {
         let from = mount.as_str().expect("text").split(':').next().expect("a source");
         if from.starts_with('.') {
             assert!(folder().join("deploy").join(from).exists(), "{from}");
         }
+    }
+    let ignored = std::fs::read_to_string(context.join(".dockerignore")).expect("a list");
+    for folder in ["target", "docs/operations/deploy/secrets"] {
+        assert!(ignored.lines().any(|line| line == folder), "{folder} is not sent to the engine");
     }
     let list = |value: &Value| -> Vec<String> {
         value

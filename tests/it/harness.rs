@@ -85,13 +85,29 @@ impl System {
         concurrency: u32,
         environment: &[(&str, &str)],
     ) -> Self {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let environment = environment.iter().map(own).collect();
         let folder = TempDir::new().expect("a folder");
         let database = match on {
             On::Sqlite => format!("sqlite://{}", folder.path().join("test.db").display()),
             On::Postgres => signalbox_testkit::postgres::Server::shared().create_database(),
         };
+        Self::set_up(folder, database, check, concurrency, environment).await
+    }
+
+    /// The same on an empty database.
+    pub(crate) async fn on_database(database: String, check: &str, concurrency: u32) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        Self::set_up(folder, database, check, concurrency, &[]).await
+    }
+
+    async fn set_up(
+        folder: TempDir,
+        database: String,
+        check: &str,
+        concurrency: u32,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment = environment.iter().map(own).collect();
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .timeout(PATIENCE)

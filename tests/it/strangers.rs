@@ -244,9 +244,14 @@ pub(crate) async fn sign_in(
     client: &reqwest::Client,
     token: &str,
 ) -> (u16, String) {
+    sign_in_at(&system.url(), client, token).await
+}
+
+/// The same at that address.
+pub(crate) async fn sign_in_at(url: &str, client: &reqwest::Client, token: &str) -> (u16, String) {
     let form = client
-        .post(format!("{}/sign-in", system.url()))
-        .header("origin", system.url())
+        .post(format!("{url}/sign-in"))
+        .header("origin", url)
         .header("content-type", "application/x-www-form-urlencoded")
         .body(format!("token={token}"));
     let reply = form.send().await.expect("a reply");

@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -11,6 +11,9 @@ use signalbox_terminal::{causes, complain};
 use crate::error::AppError;
 use crate::hosts::KINDS;
 use crate::program::Signalbox;
+
+/// The configuration file of the server of this machine.
+const SYSTEM_CONFIG: &str = "/etc/signalbox/signalbox.toml";
 
 /// A self-hosted merge queue and flaky-test server: only tested commits reach main.
 #[derive(Parser)]
@@ -25,7 +28,7 @@ struct Cli {
 /// Flags of every command.
 #[derive(Args)]
 struct Global {
-    /// The configuration file.
+    /// The configuration file; default: /etc/signalbox/signalbox.toml, if it exists.
     #[arg(long, global = true, value_name = "FILE", env = "SIGNALBOX_CONFIG")]
     config: Option<PathBuf>,
     /// The database: sqlite://PATH or postgres://USER@HOST/NAME.
@@ -49,7 +52,7 @@ enum Command {
         listen: Option<SocketAddr>,
     },
     /// Run the server.
-    #[command(after_help = "Example: signalbox serve --config /etc/signalbox.toml")]
+    #[command(after_help = "Example: signalbox serve --config signalbox.toml")]
     Serve {
         /// The address to listen on.
         #[arg(long, value_name = "ADDR")]
@@ -114,7 +117,7 @@ enum Command {
     )]
     Webhooks(Webhooks),
     /// Check everything that a server needs: one line per check; exit code 1 when one fails.
-    #[command(after_help = "Example: signalbox doctor --config /etc/signalbox.toml --json")]
+    #[command(after_help = "Example: signalbox doctor --config signalbox.toml --json")]
     Doctor {
         /// Print JSON.
         #[arg(long)]
@@ -215,8 +218,14 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// A file that this user may not look for counts as present: its settings must not be missed.
+fn unless_missing(file: &Path) -> Option<PathBuf> {
+    file.try_exists().unwrap_or(true).then(|| file.to_owned())
+}
+
 async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
     let Global { config, database, data_dir } = cli.global;
+    let config = config.or_else(|| unless_missing(Path::new(SYSTEM_CONFIG)));
     let mut flags = Flags { config, database, data_dir, ..Flags::default() };
     match cli.command {
         Command::Demo { once, listen } => {
@@ -286,4 +295,21 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
         Command::Hook(action) => signalbox_admin::hook(&Signalbox(flags), action).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_the_machine_counts_unless_it_is_missing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("signalbox.toml");
+        assert_eq!(unless_missing(&file), None);
+        std::fs::write(&file, "").expect("written");
+        assert_eq!(unless_missing(&file), Some(file.clone()));
+        // The system refuses to look for a name that is too long, as it does in a closed folder.
+        let refused = folder.path().join("x".repeat(300));
+        assert_eq!(unless_missing(&refused), Some(refused.clone()));
+    }
 }

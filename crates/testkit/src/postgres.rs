@@ -12,7 +12,14 @@ const URL_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES_URL";
 /// A running server with its data folder.
 pub struct Server {
     url: String,
-    stop: Option<(PathBuf, TempDir)>,
+    own: Option<Cluster>,
+}
+
+/// A server that this process has started.
+struct Cluster {
+    bin: PathBuf,
+    folder: TempDir,
+    port: u16,
 }
 
 impl Server {
@@ -20,48 +27,54 @@ impl Server {
     pub fn shared() -> &'static Self {
         static SERVER: OnceLock<Server> = OnceLock::new();
         SERVER.get_or_init(|| match std::env::var(URL_VARIABLE) {
-            Ok(url) => Self { url: url.trim_end_matches('/').to_owned(), stop: None },
+            Ok(url) => Self { url: url.trim_end_matches('/').to_owned(), own: None },
             Err(_) => Self::start(),
         })
     }
 
     /// Starts a server of its own on a free port of the loopback address.
     pub fn start() -> Self {
-        let bin = binaries().expect(
-            "no PostgreSQL server binaries (initdb, pg_ctl) found: install Debian's `postgresql`, \
-             or name a running server in SIGNALBOX_TEST_POSTGRES_URL",
-        );
-        let folder = TempDir::new().expect("a temporary folder");
-        let data = folder.path().join("data");
-        let as_root = std::fs::metadata("/proc/self").is_ok_and(|it| {
-            use std::os::unix::fs::MetadataExt;
-            it.uid() == 0
-        });
-        if as_root {
-            run(Command::new("chown").arg("postgres").arg(folder.path()));
-        }
-        let port = free_port();
-        let pg = |program: &str| {
-            let path = bin.join(program);
-            if as_root {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
-                command.arg(path);
-                command
-            } else {
-                Command::new(path)
-            }
-        };
-        run(pg("initdb").args(["-A", "trust", "-N", "-U", "postgres", "-D"]).arg(&data));
-        let options =
-            format!("-p {port} -k {} -c listen_addresses=127.0.0.1 -F", folder.path().display());
-        run(pg("pg_ctl")
-            .args(["-w", "-D"])
-            .arg(&data)
-            .arg("-l")
-            .arg(folder.path().join("log"))
-            .args(["-o", &options, "start"]));
-        Self { url: format!("postgres://postgres@127.0.0.1:{port}"), stop: Some((bin, folder)) }
+        let cluster = Cluster::new();
+        let data = cluster.data();
+        run(cluster
+            .program("initdb")
+            .args(["-A", "trust", "-U", "postgres", "-N", "-D"])
+            .arg(data));
+        cluster.start();
+        Self { url: cluster.url(), own: Some(cluster) }
+    }
+
+    /// Starts a standby of this server, which must be one of its own. It calls itself by that name.
+    #[must_use]
+    pub fn standby(&self, name: &str) -> Self {
+        let cluster = Cluster::new();
+        let own = self.own.as_ref().expect("a server of its own");
+        let from =
+            format!("host=127.0.0.1 port={} user=postgres application_name={name}", own.port);
+        run(cluster
+            .program("pg_basebackup")
+            .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "-d", &from, "-D"])
+            .arg(cluster.data()));
+        cluster.start();
+        Self { url: cluster.url(), own: Some(cluster) }
+    }
+
+    /// Stops this server, which must be one of its own, as a crash does.
+    pub fn crash(&self) {
+        let own = self.own.as_ref().expect("a server of its own");
+        run(&mut own.control(&["-m", "immediate", "stop"]));
+    }
+
+    /// The folder of the socket of this server, which must be one of its own, and its port.
+    pub fn socket(&self) -> (&Path, u16) {
+        let own = self.own.as_ref().expect("a server of its own");
+        (own.folder.path(), own.port)
+    }
+
+    /// Makes a standby the primary.
+    pub fn promote(&self) {
+        let own = self.own.as_ref().expect("a server of its own");
+        run(&mut own.control(&["-w", "promote"]));
     }
 
     /// Creates an empty database and returns its URL.
@@ -87,45 +100,83 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some((bin, folder)) = &self.stop {
-            let as_postgres = Command::new("setpriv")
-                .args(["--reuid=postgres", "--regid=postgres", "--clear-groups"])
-                .arg(bin.join("pg_ctl"))
-                .args(["-m", "immediate", "-D"])
-                .arg(folder.path().join("data"))
-                .arg("stop")
-                .stdout(Stdio::null())
-                .status();
-            if !as_postgres.is_ok_and(|status| status.success()) {
-                drop(
-                    Command::new(bin.join("pg_ctl"))
-                        .args(["-m", "immediate", "-D"])
-                        .arg(folder.path().join("data"))
-                        .arg("stop")
-                        .stdout(Stdio::null())
-                        .status(),
-                );
-            }
+impl Cluster {
+    fn new() -> Self {
+        let bin = binaries().expect(
+            "no PostgreSQL server binaries (initdb, pg_ctl) found: install Debian's `postgresql`, \
+             or name a running server in SIGNALBOX_TEST_POSTGRES_URL",
+        );
+        let folder = TempDir::new().expect("a temporary folder");
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(folder.path()));
         }
+        Self { bin, folder, port: free_port() }
     }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}", self.port)
+    }
+
+    /// PostgreSQL refuses to run as root.
+    fn program(&self, name: &str) -> Command {
+        let path = self.bin.join(name);
+        if !is_root() {
+            return Command::new(path);
+        }
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(path);
+        command
+    }
+
+    fn control(&self, args: &[&str]) -> Command {
+        let mut command = self.program("pg_ctl");
+        command.arg("-D").arg(self.data()).args(args);
+        command
+    }
+
+    fn start(&self) {
+        let (folder, log) = (self.folder.path(), self.folder.path().join("log"));
+        let socket = folder.display();
+        let options = format!("-p {} -k {socket} -c listen_addresses=127.0.0.1 -F", self.port);
+        run(self.control(&["-w", "-o", &options]).arg("-l").arg(log).arg("start"));
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // It may have been stopped.
+        drop(self.control(&["-m", "immediate", "stop"]).output());
+    }
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
 }
 
 /// The folder of the newest server binaries on this machine.
 fn binaries() -> Option<PathBuf> {
     let on_path = std::env::var_os("PATH")
-        .and_then(|path| std::env::split_paths(&path).find(|it| it.join("initdb").exists()));
+        .and_then(|path| std::env::split_paths(&path).find(|it| is_complete(it)));
     let installed = || {
         let mut versions: Vec<PathBuf> = std::fs::read_dir(Path::new("/usr/lib/postgresql"))
             .ok()?
             .filter_map(|it| Some(it.ok()?.path().join("bin")))
-            .filter(|bin| bin.join("initdb").exists())
+            .filter(|bin| is_complete(bin))
             .collect();
         versions.sort();
         versions.pop()
     };
     on_path.or_else(installed)
+}
+
+/// A folder may have links to some of the programs only.
+fn is_complete(bin: &Path) -> bool {
+    ["initdb", "pg_ctl", "pg_basebackup"].iter().all(|name| bin.join(name).exists())
 }
 
 fn free_port() -> u16 {

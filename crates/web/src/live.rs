@@ -240,13 +240,15 @@ async fn open(pages: &Data<Pages>, request: &HttpRequest) -> Result<Stream, Fail
 /// `GET /ui/events?topics=…&since=…`: the topics, and the version of each that the page shows.
 pub(crate) async fn handle(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
     match open(&pages, &request).await {
-        Ok(stream) => Status::Shown.reply().content_type("text/event-stream").streaming(unfold(
-            stream,
-            |mut stream| async move {
+        Ok(stream) => Status::Shown
+            .reply()
+            .content_type("text/event-stream")
+            // A proxy must not collect events.
+            .insert_header(("x-accel-buffering", "no"))
+            .streaming(unfold(stream, |mut stream| async move {
                 let bytes = stream.next().await?;
                 Some((Ok::<_, std::io::Error>(bytes), stream))
-            },
-        )),
+            })),
         Err(failure) => failure.status().reply().finish(),
     }
 }
