@@ -65,6 +65,11 @@ mutants *ARGS:
 simulate N='5000':
     SIGNALBOX_SIMULATION_SEEDS={{N}} cargo test --release -p signalbox-testkit --test simulation
 
+# Check the figures of docs/domain/policies.md; SIGNALBOX_UPDATE=1 writes them again
+[group('test')]
+policies:
+    cargo test --release -p signalbox-simulator --test policies -- --ignored
+
 # Send MESSAGES webhook messages with KILLS server kills: none is lost, on both databases
 [group('test')]
 webhooks MESSAGES='10000' KILLS='10':

@@ -155,6 +155,11 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox events tail --type pull_request.merged"
     )]
     Events(signalbox_cli::Events),
+    /// Simulate a merge queue: compare settings on a stated workload, without a server.
+    #[command(
+        after_help = "Example: signalbox simulate --per-hour 20 --failing 0.05 --concurrency 10,20 --batch-size 1,4"
+    )]
+    Simulate(signalbox_simulator::Simulate),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -273,6 +278,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
         }
         Command::Audit(action) => signalbox_admin::audit(&Signalbox(flags), action).await?,
         Command::Events(action) => signalbox_cli::events(action).await?,
+        Command::Simulate(simulate) => signalbox_terminal::say(&simulate.run()?),
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags, KINDS)?;
             let effective = config.effective(KINDS)?;

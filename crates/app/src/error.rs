@@ -9,6 +9,7 @@ use signalbox_config::ConfigError;
 use signalbox_demo::DemoError;
 use signalbox_domain::ids::InvalidName;
 use signalbox_hosts::ConnectError;
+use signalbox_simulator::SimulationError;
 use signalbox_telemetry::TelemetryError;
 use thiserror::Error;
 
@@ -27,6 +28,9 @@ pub(crate) enum AppError {
     /// The demo failed.
     #[error(transparent)]
     Demo(#[from] DemoError),
+    /// A simulation has no result.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
     /// A git host could not be connected.
     #[error(transparent)]
     Host(#[from] ConnectError),

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::panic, clippy::as_conversions)]
 
+mod command;
 mod error;
 mod host;
 mod numbers;
@@ -9,11 +10,15 @@ mod outcome;
 mod random;
 mod simulation;
 mod stream;
+mod study;
 mod workload;
+mod written;
 
+pub use command::{Output, Simulate};
 pub use error::SimulationError;
 pub use numbers::{Interval, Sample};
 pub use outcome::Outcome;
 pub use simulation::simulate;
 pub use stream::{Areas, Change, Stream};
+pub use study::{Choice, Finding, Study};
 pub use workload::{Arrivals, Durations, Overlap, Workload};

@@ -71,7 +71,7 @@ impl Sample {
 }
 
 /// A mean over seeds with its 95 % interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Interval {
     /// The mean.
     pub mean: f64,

@@ -1,0 +1,267 @@
+//! The command `signalbox simulate`.
+
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use signalbox_domain::queue::Settings;
+
+use crate::study::mode;
+use crate::written::{document, table};
+use crate::{Arrivals, Choice, Durations, Overlap, SimulationError, Study, Workload};
+
+/// The most combinations of a grid.
+const MOST: usize = 400;
+
+/// How the result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// A table, and advice.
+    Table,
+    /// JSON.
+    Json,
+}
+
+/// The workload, the settings to compare, and the output.
+#[derive(Args, Clone, Debug)]
+pub struct Simulate {
+    /// The number of pull requests.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000, help_heading = "Workload")]
+    pub pull_requests: u32,
+    /// Pull requests an hour, at random times; 0 submits all at the start.
+    #[arg(long, value_name = "RATE", default_value_t = 20.0, help_heading = "Workload")]
+    pub per_hour: f64,
+    /// How far the rate rises and falls in a day: 0 not at all, 1 down to nothing.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Workload")]
+    pub daily_swing: f64,
+    /// Minutes of a test run: 30, evenly from 20 to 40 as 20-40, or lognormal with median 30 and
+    /// spread 0.35 as 30~0.35.
+    #[arg(long, value_name = "MINUTES", default_value = "30", help_heading = "Workload")]
+    pub test_minutes: Minutes,
+    /// The share of pull requests that fail on their own.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, help_heading = "Workload")]
+    pub failing: f64,
+    /// The share of test runs that fail without a cause in any change.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Workload")]
+    pub flaky: f64,
+    /// Which pull requests may conflict: everything, each pair with a probability as pairs:0.03, or
+    /// the ones that change the same of 50 areas as areas:50.
+    #[arg(long, value_name = "WHICH", default_value = "everything", help_heading = "Workload")]
+    pub overlap: Which,
+    /// The probability that two pull requests which may conflict do.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Workload")]
+    pub conflicting: f64,
+    /// Seconds until the git host answers.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, help_heading = "Workload")]
+    pub host_seconds: u32,
+    /// The share of pull requests at the start whose minutes do not count.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Workload")]
+    pub warm_up: f64,
+    /// The most test runs at the same time, including those of bisection. Several values are
+    /// compared.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_delimiter = ',',
+        default_value = "20",
+        help_heading = "Settings"
+    )]
+    pub concurrency: Vec<u32>,
+    /// The size of batches; 1 tests every pull request alone. Several values are compared.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_delimiter = ',',
+        default_value = "1",
+        help_heading = "Settings"
+    )]
+    pub batch_size: Vec<u32>,
+    /// The most minutes that a batch waits to fill.
+    #[arg(long, value_name = "MINUTES", default_value_t = 5, help_heading = "Settings")]
+    pub batch_wait: u32,
+    /// Parallel lanes of pull requests that may conflict, instead of one line.
+    #[arg(long, help_heading = "Settings")]
+    pub parallel: bool,
+    /// A passing run merges everything that its candidate contains.
+    #[arg(long, help_heading = "Settings")]
+    pub optimistic: bool,
+    /// How many later test runs the queue waits for before a failure is final.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Settings")]
+    pub pending_failure_depth: u32,
+    /// The number of seeds, from 1 to 1000. Intervals need about 20.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub seeds: u32,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+}
+
+impl Simulate {
+    /// Simulates every combination, and returns the result as text.
+    pub fn run(&self) -> Result<String, SimulationError> {
+        let study = Study::new(&self.workload(), self.choices()?, self.seeds)?;
+        Ok(match self.output {
+            Output::Table => table(&study),
+            Output::Json => document(&study),
+        })
+    }
+
+    fn workload(&self) -> Workload {
+        let (per_hour, swing) = (self.per_hour, self.daily_swing);
+        let arrivals = if per_hour == 0.0 {
+            Arrivals::Burst
+        } else if swing == 0.0 {
+            Arrivals::Poisson { per_hour }
+        } else {
+            Arrivals::Daily { per_hour, swing }
+        };
+        Workload {
+            pull_requests: self.pull_requests,
+            arrivals,
+            durations: self.test_minutes.0,
+            failing: self.failing,
+            flaky: self.flaky,
+            overlap: self.overlap.0,
+            conflicting: self.conflicting,
+            host_seconds: self.host_seconds,
+            warm_up: self.warm_up,
+        }
+    }
+
+    fn choices(&self) -> Result<Vec<Choice>, SimulationError> {
+        let combinations = self.concurrency.len() * self.batch_size.len();
+        if combinations > MOST {
+            return Err(SimulationError::Workload {
+                field: "number of combinations",
+                value: combinations.to_string(),
+                rule: "at most 400",
+            });
+        }
+        let others = Settings::builder()
+            .mode(mode(self.parallel))
+            .can_optimistically_merge(self.optimistic)
+            .pending_failure_depth(self.pending_failure_depth)
+            .batching_max_wait_time_minutes(self.batch_wait)
+            .build()?;
+        let pairs = self.concurrency.iter().flat_map(|concurrency| {
+            self.batch_size.iter().map(move |batch_size| (*concurrency, *batch_size))
+        });
+        pairs.map(|(concurrency, size)| Choice::new(concurrency, size, &others)).collect()
+    }
+}
+
+/// Minutes of a test run, as the command line writes them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Minutes(pub Durations);
+
+impl FromStr for Minutes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+        let two = |mark| {
+            let (one, other) = text.split_once(mark)?;
+            Some((number(one)?, number(other)?))
+        };
+        let found = number(text)
+            .map(|minutes| Durations::Fixed { minutes })
+            .or_else(|| two('-').map(|(from, to)| Durations::Uniform { from, to }))
+            .or_else(|| two('~').map(|(median, sigma)| Durations::LogNormal { median, sigma }));
+        found.map(Self).ok_or_else(|| "expected minutes such as 30, 20-40 or 30~0.35".to_owned())
+    }
+}
+
+/// Which pull requests may conflict, as the command line writes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Which(pub Overlap);
+
+impl FromStr for Which {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = match text.split_once(':') {
+            None if text == "everything" => Some(Overlap::Everything),
+            Some(("pairs", share)) => share.parse().ok().map(|share| Overlap::Pairs { share }),
+            Some(("areas", count)) => count.parse().ok().map(|count| Overlap::Areas { count }),
+            _ => None,
+        };
+        found.map(Self).ok_or_else(|| "expected everything, pairs:0.03 or areas:50".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        simulate: Simulate,
+    }
+
+    fn parsed(flags: &[&str]) -> Result<Simulate, String> {
+        let flags = std::iter::once(&"simulate").chain(flags);
+        let parsed = Program::try_parse_from(flags).map(|program| program.simulate);
+        parsed.map_err(|error| error.to_string())
+    }
+
+    fn run(flags: &[&str]) -> Result<String, String> {
+        parsed(flags)?.run().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn flags_say_the_workload_and_the_grid() {
+        let simulate = parsed(&[
+            "--per-hour=0",
+            "--test-minutes=30~0.35",
+            "--overlap=areas:50",
+            "--concurrency=5,10",
+            "--batch-size=1,4",
+        ])
+        .expect("valid flags");
+        let workload = simulate.workload();
+        assert_eq!(workload.arrivals, Arrivals::Burst);
+        assert_eq!(workload.durations, Durations::LogNormal { median: 30.0, sigma: 0.35 });
+        assert_eq!(workload.overlap, Overlap::Areas { count: 50 });
+        let choices = simulate.choices().expect("valid settings");
+        let pairs: Vec<_> = choices.iter().map(|it| (it.concurrency, it.batch_size)).collect();
+        assert_eq!(pairs, [(5, 1), (5, 4), (10, 1), (10, 4)]);
+        assert!(!choices.iter().any(|it| it.settings.batch != (it.batch_size > 1)));
+    }
+
+    #[test]
+    fn bad_input_is_named_with_its_rule() {
+        let cases: [(&[&str], &str); 6] = [
+            (&["--test-minutes=long"], "expected minutes such as 30, 20-40 or 30~0.35"),
+            (&["--overlap=some"], "expected everything, pairs:0.03 or areas:50"),
+            (&["--seeds=0"], "0 is not in 1..=1000"),
+            (&["--failing=5"], "invalid failing share 5: must be from 0 to 1"),
+            (&["--concurrency=0"], "concurrency must be a whole number from 1 to 1000"),
+            (&["--per-hour=-1"], "invalid number of pull requests an hour -1"),
+        ];
+        for (flags, expected) in cases {
+            let error = run(flags).expect_err("refused");
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_same_flags_give_the_same_text_and_the_json_has_the_same_figures() {
+        let flags = ["--pull-requests=20", "--seeds=3", "--concurrency=2,4", "--batch-size=1,3"];
+        let text = run(&flags).expect("a result");
+        assert_eq!(text, run(&flags).expect("a result"));
+        let document = run(&[&flags[..], &["--output=json"]].concat()).expect("a result");
+        let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+        let findings =
+            document.get("combinations").and_then(serde_json::Value::as_array).expect("a list");
+        assert_eq!(findings.len(), 4);
+        for finding in findings {
+            let median = finding.pointer("/medianMinutes/mean").and_then(serde_json::Value::as_f64);
+            let median = median.expect("a number");
+            assert!(text.contains(&format!("{median:.0} [")), "{median} in {text}");
+        }
+        assert!(findings.iter().any(|finding| finding.get("onFront") == Some(&true.into())));
+        assert!(document.pointer("/advice/concurrency").is_some() && text.contains("Advice: "));
+    }
+}
