@@ -24,7 +24,7 @@ fn check(path: &str, fresh: &str) {
 
 #[test]
 fn the_description_of_the_api_is_not_stale() {
-    check("docs/api/openapi.json", &signalbox_http::openapi_document());
+    check("docs/api/openapi.json", &signalbox::openapi_document());
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn the_page_of_operations_is_not_stale() {
 
 /// The operations of the API by tag, from the OpenAPI document.
 fn operations() -> String {
-    let document: Value = serde_json::from_str(&signalbox_http::openapi_document()).expect("JSON");
+    let document: Value = serde_json::from_str(&signalbox::openapi_document()).expect("JSON");
     let mut tags: Vec<(String, String)> = Vec::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, operation) in methods.as_object().expect("methods") {

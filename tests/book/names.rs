@@ -64,7 +64,7 @@ fn the_page_of_configuration_has_every_setting() {
 
 /// The paths of the API, as lists of segments.
 fn api() -> Vec<Vec<String>> {
-    let document: Value = serde_json::from_str(&signalbox_http::openapi_document()).expect("JSON");
+    let document: Value = serde_json::from_str(&signalbox::openapi_document()).expect("JSON");
     let paths = document["paths"].as_object().expect("paths").keys();
     paths.map(|path| path.split('/').map(str::to_owned).collect()).collect()
 }

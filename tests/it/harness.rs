@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::described::fits;
+
 /// The longest that anything is waited for.
 const PATIENCE: Duration = Duration::from_mins(1);
 const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n";
@@ -246,13 +248,17 @@ impl System {
         body: reqwest::Body,
     ) -> Reply {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
-        let mut request = self.http.request(method, url).body(body);
+        let mut request = self.http.request(method.clone(), url).body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let reply = request.send().await.expect("a reply");
         let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
-        Reply { status, headers, text: reply.text().await.unwrap_or_default() }
+        let text = reply.text().await;
+        if let Ok(text) = &text {
+            fits(method.as_str(), path, status, &headers, text);
+        }
+        Reply { status, headers, text: text.unwrap_or_default() }
     }
 
     /// Makes a branch with these files on `main`, and opens a pull request from it.
@@ -343,8 +349,9 @@ impl System {
         let url = format!("http://127.0.0.1:{}/v1/{operation}", self.port);
         let request = self.http.post(url).header("x-api-token", &self.token).json(&body);
         let reply = request.send().await.expect("a reply");
-        let status = reply.status().as_u16();
+        let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
         let text = reply.text().await.expect("a body");
+        fits("POST", &format!("/v1/{operation}"), status, &headers, &text);
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
@@ -365,7 +372,11 @@ impl System {
     pub(crate) async fn get(&self, path: &str) -> String {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         let reply = self.http.get(url).header("x-api-token", &self.token).send().await;
-        reply.expect("a reply").text().await.expect("a body")
+        let reply = reply.expect("a reply");
+        let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
+        let text = reply.text().await.expect("a body");
+        fits("GET", path, status, &headers, &text);
+        text
     }
 
     /// Opens a stream.

@@ -288,7 +288,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
                 "the configuration is valid"
             });
         }
-        Command::Openapi => signalbox_terminal::say(signalbox_http::openapi_document().trim_end()),
+        Command::Openapi => signalbox_terminal::say(crate::openapi_document().trim_end()),
         Command::Version { json } => {
             let version = env!("CARGO_PKG_VERSION");
             let text = if json {

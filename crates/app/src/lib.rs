@@ -26,6 +26,11 @@ pub fn example() -> String {
     signalbox_config::example(hosts::KINDS)
 }
 
+/// The OpenAPI description of the API.
+pub fn openapi_document() -> String {
+    signalbox_http::openapi_document(&wiring::catalog().collect::<Vec<_>>())
+}
+
 /// Reads a configuration file alone, without the environment and without the checks that need the whole
 /// configuration. The error names the file and the key.
 pub fn read_configuration(path: &Path) -> Result<(), ConfigError> {

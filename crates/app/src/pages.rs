@@ -63,7 +63,7 @@ pub(crate) fn pages(app: &App) -> Result<Pages, AppError> {
         authenticator,
         audit: Arc::new(AuditService::new(context.clone())),
         server: Arc::new(Facts::of(app)),
-        openapi: signalbox_http::openapi_document().into(),
+        openapi: crate::openapi_document().into(),
         public_url: app.config.public_url(),
         ticket_url: app.config.flaky.ticket_url.clone(),
         public_tests: app.config.flaky.public_pages,

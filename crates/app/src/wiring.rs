@@ -170,7 +170,7 @@ impl App {
                     context.repositories(),
                 )),
                 hub: self.wake_ups.events.clone(),
-                catalog: catalog(),
+                catalog: catalog().collect(),
             },
             authenticator: self.authenticator.clone(),
             exposition: Arc::new(QueueExposition),
@@ -185,13 +185,13 @@ impl App {
 }
 
 /// Every public event, as the API describes it.
-fn catalog() -> Arc<[EventDescription]> {
+pub(crate) fn catalog() -> impl Iterator<Item = EventDescription> {
     let described = |event: &signalbox_webhooks::catalog::EventType| EventDescription {
         kind: event.name.to_owned(),
         description: event.description.to_owned(),
         schema: event.schema().to_string(),
     };
-    signalbox_webhooks::catalog::all().map(described).collect()
+    signalbox_webhooks::catalog::all().map(described)
 }
 
 /// The upload services with their adapters.

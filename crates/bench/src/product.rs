@@ -11,7 +11,9 @@ use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::testing::Quiet;
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
-use signalbox_http::{Admission, Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
+use signalbox_http::{
+    Admission, Api, EventCatalog, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks,
+};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
@@ -111,7 +113,7 @@ impl Product {
                     context.repositories(),
                 )),
                 hub: EventHub::default(),
-                catalog: Arc::new([]),
+                catalog: EventCatalog::from_iter([]),
             },
             flaky: FlakyApi {
                 service,

@@ -1,6 +1,6 @@
 //! The state of the routes, and their addresses.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -17,6 +17,7 @@ use signalbox_services::{
 use crate::admission::{Admission, admit, to_the_end};
 use crate::dto::tests::TestLinks;
 use crate::event_hub::EventHub;
+use crate::openapi::Served;
 use crate::paging::PageTokens;
 use crate::request_id::with_request_id;
 use crate::routes;
@@ -52,6 +53,27 @@ pub struct EventDescription {
     pub schema: String,
 }
 
+/// Every public event, and the description of the API that has their payloads.
+#[derive(Clone, Debug)]
+pub struct EventCatalog(Arc<(Vec<EventDescription>, OnceLock<Served>)>);
+
+impl FromIterator<EventDescription> for EventCatalog {
+    fn from_iter<I: IntoIterator<Item = EventDescription>>(events: I) -> Self {
+        Self(Arc::new((events.into_iter().collect(), OnceLock::new())))
+    }
+}
+
+impl EventCatalog {
+    pub(crate) fn events(&self) -> &[EventDescription] {
+        &self.0.0
+    }
+
+    /// The description of the API, made when it is first requested.
+    pub(crate) fn served(&self) -> &Served {
+        self.0.1.get_or_init(|| Served::of(self.events()))
+    }
+}
+
 /// The state of the event routes.
 #[derive(Clone)]
 pub struct EventsApi {
@@ -60,7 +82,7 @@ pub struct EventsApi {
     /// Wakes and ends streams.
     pub hub: EventHub,
     /// Every event that there is.
-    pub catalog: Arc<[EventDescription]>,
+    pub catalog: EventCatalog,
 }
 
 /// The state of all routes.

@@ -120,6 +120,10 @@ failures! {
     OfAudit = [ALWAYS] [Invalid, UnknownRepository];
     OfOutput = [ALWAYS] [UnknownOutput];
     OfUpload = [ALWAYS, BODY] [UnknownRepository, UploadRefused, NoRoom];
+    OfAnnouncement = [ALWAYS, BODY] [UploadRefused, NoRoom];
+    OfQuarantineConfig = [ALWAYS, BODY] [];
+    /// Of sending a bundle, whose URL is the permission.
+    OfBundle = [] [WrongSignature, WrongMethod, BodyTooSlow, TooLarge, UploadRefused, Internal, Unavailable, NoRoom];
     OfUploads = [ALWAYS, BODY] [UnknownRepository];
     OfUploadStatus = [ALWAYS] [UnknownUpload];
     OfEvents = [ALWAYS] [Invalid];

@@ -26,7 +26,9 @@ mod stream;
 mod targets_reporter;
 
 pub use admission::{Admission, Admitted, Share, admit, to_the_end};
-pub use api::{Api, EventDescription, EventsApi, FlakyApi, Readiness, app, configure};
+pub use api::{
+    Api, EventCatalog, EventDescription, EventsApi, FlakyApi, Readiness, app, configure,
+};
 pub use client::{TrustedProxies, client_address};
 pub use dto::tests::TestLinks;
 pub use event_hub::EventHub;

@@ -10,6 +10,7 @@
 //! | [`double`] | common parts of doubles of git hosts: a server, planned faults, a request log |
 //! | [`github_double`] | a double of GitHub's REST API on a real bare repository |
 //! | [`ci_double`] | a CI system that issues identity tokens to its jobs |
+//! | [`description`] | replies and requests, checked against the description of the API |
 //! | [`s3_double`] | a double of an S3 service with one bucket |
 //! | [`postgres`] | a temporary PostgreSQL server |
 //! | [`year`] | a generated year of a repository with ground truth, replayed through the judge of tests |
@@ -21,6 +22,7 @@
 )]
 
 pub mod ci_double;
+pub mod description;
 pub mod double;
 pub mod fake_results;
 pub mod fake_webhooks;

@@ -170,6 +170,16 @@ impl AuditRecordReply {
 /// A page of the audit log, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "records": [{
+        "id": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11", "at": "2026-11-21T12:00:00.000Z",
+        "actor": {"kind": "operator", "name": null, "tokenId": null}, "action": "queue.updated",
+        "object": "queue main of github.com/acme/calc", "repo": "github.com/acme/calc",
+        "changes": [{"field": "state", "before": "RUNNING", "after": "PAUSED"}],
+        "reason": "release freeze", "requestId": null
+    }],
+    "nextCursor": null
+}))]
 pub(crate) struct AuditReply {
     records: Vec<AuditRecordReply>,
     /// The cursor of the next page; null on the last one.

@@ -10,6 +10,7 @@ use super::field::{Errors, Field, object_form, shown};
 use super::forms::Text;
 use super::place::{RepoBranch, RepoRef, Request, broken, check_place};
 use super::queue_requests::RunText;
+use super::shapes::{BranchText, ShaText};
 use super::words::{CheckConclusionWord, CheckStatusWord};
 
 /// The most characters of a check's name.
@@ -38,13 +39,13 @@ pub(crate) struct CheckResultRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// The id of the test run, which is also the end of its test branch's name.
     #[schema(value_type = String, required)]
     test_run_id: Field<Text>,
     /// The commit that the CI tested.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = ShaText, required)]
     sha: Field<Text>,
     /// The name of the check.
     #[schema(value_type = String, required, min_length = 1, max_length = 255)]
@@ -57,7 +58,7 @@ pub(crate) struct CheckResultRequest {
     #[schema(value_type = Option<CheckConclusionWord>)]
     conclusion: Field<Text>,
     /// The URL of its details, shown on the pages.
-    #[schema(value_type = Option<String>, max_length = 2000)]
+    #[schema(value_type = Option<String>, max_length = 2000, pattern = r"^(https?://[^\s\x00-\x1f\x7f]+)?$")]
     url: Field<Text>,
     /// One line of detail.
     #[schema(value_type = Option<String>, max_length = 500)]

@@ -54,6 +54,14 @@ impl EventReply {
 
 /// A page of the event log.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "events": [{
+        "position": "1042", "id": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11",
+        "type": "pull_request.merged", "timestamp": "2026-09-17T10:16:02.000Z",
+        "payload": {"type": "pull_request.merged", "pr_number": 42}
+    }],
+    "next": "1042", "newest": "1042"
+}))]
 pub(crate) struct EventsReply {
     /// The events, in order.
     events: Vec<EventReply>,
@@ -139,6 +147,10 @@ pub(crate) struct CatalogEntry {
 
 /// The catalog of events.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"events": [{
+    "type": "pull_request.merged", "description": "A pull request was merged.",
+    "schema": "/v1/events/schemas/pull_request.merged"
+}]}))]
 pub(crate) struct CatalogReply {
     /// The events.
     pub(crate) events: Vec<CatalogEntry>,

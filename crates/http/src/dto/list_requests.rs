@@ -12,6 +12,7 @@ use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Count, Flag, List, Text, Time};
 use super::place::{RepoBranch, RepoRef, Request, check_place};
 use super::pull_request_requests::PrByNumber;
+use super::shapes::BranchText;
 use super::words::PrStateWord;
 use crate::problem::Problem;
 
@@ -61,7 +62,7 @@ pub(crate) struct ListRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// Only pull requests in this state; default: any.
     #[schema(value_type = Option<PrStateWord>)]
@@ -128,7 +129,7 @@ pub(crate) struct EntriesRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// The pull requests.
     #[schema(value_type = Vec<PrByNumber>, required, min_items = 1, max_items = 50)]
@@ -183,7 +184,7 @@ pub(crate) struct ResultsRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// Only tests that ended at this time or later; at most 45 days before `until`.
     #[schema(value_type = String, format = DateTime, required)]

@@ -26,13 +26,13 @@ pub(crate) struct Empty {}
 #[schema(example = json!({"host": "github.com", "owner": "acme", "name": "calc"}))]
 pub(crate) struct RepoRef {
     /// The git host.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, pattern = r"^[A-Za-z0-9._:-]{1,253}$")]
     host: Field<Text>,
     /// The owner; may contain `/` on hosts with groups.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, max_length = 255, pattern = r"^(?![.-])[^\x00-,/:-@\[-^`{-\xa0]+(/(?![.-])[^\x00-,/:-@\[-^`{-\xa0]+)*$")]
     owner: Field<Text>,
     /// The repository's own name.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, max_length = 255, pattern = r"^(?![.-])[^\x00-,/:-@\[-^`{-\xa0]+$")]
     name: Field<Text>,
 }
 

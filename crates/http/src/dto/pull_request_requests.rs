@@ -9,13 +9,15 @@ use utoipa::ToSchema;
 use super::field::{Errors, Field, object_form};
 use super::forms::{Flag, Number, PriorityForm, Text};
 use super::place::{RepoBranch, RepoRef, Request, broken, check_place};
+use super::shapes::{BranchText, PrNumberChoice};
+use super::words::PriorityNameWord;
 
 /// A pull request by number.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({"number": 42}))]
 pub(crate) struct PrByNumber {
     /// Its number; a decimal string is accepted too.
-    #[schema(value_type = u32, required)]
+    #[schema(value_type = PrNumberChoice, required)]
     number: Field<Number>,
 }
 
@@ -43,7 +45,7 @@ pub(crate) struct PullRequestRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// The pull request.
     #[schema(value_type = PrByNumber, required)]
@@ -75,7 +77,7 @@ pub(crate) struct SubmitRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// The pull request.
     #[schema(value_type = PrByNumber, required)]
@@ -96,8 +98,7 @@ pub(crate) struct SubmitRequest {
 pub(crate) enum PriorityChoice {
     /// Lower is sooner; 0 is urgent.
     Number(u32),
-    /// `urgent` (0), `high` (10), `medium` (100) or `low` (200).
-    Name(String),
+    Name(PriorityNameWord),
 }
 
 impl Request for SubmitRequest {
@@ -117,10 +118,10 @@ impl Request for SubmitRequest {
 #[schema(example = json!({"number": 42}))]
 pub(crate) struct PrByEither {
     /// Its number; a decimal string is accepted too.
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<PrNumberChoice>)]
     number: Field<Number>,
     /// Its head branch: the open pull request from it, otherwise the one closed last.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<BranchText>)]
     branch: Field<Text>,
 }
 
@@ -160,7 +161,7 @@ pub(crate) struct EntryRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// The pull request.
     #[schema(value_type = PrByEither, required)]

@@ -5,40 +5,60 @@ use std::fmt;
 
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use signalbox_domain::flaky::{AskedTest, TestKey};
+use utoipa::ToSchema;
 
 /// The most tests of a request: the most runs of an upload.
 const TESTS: usize = 250_000;
 /// The most bytes of their names, ids, files and variants together.
 const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
-/// The request. Other fields, such as messages, are skipped.
-#[derive(Debug, serde::Deserialize)]
+/// Failed tests. Other fields, such as messages, are skipped.
+#[derive(Debug, serde::Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuarantineConfigRequest, example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"}, "orgUrlSlug": "acme",
+    "testIdentifiers": [{"name": "adds", "parentName": "calc", "className": null, "file": null}]
+}))]
 pub(crate) struct Question {
+    /// The repository.
     pub(crate) repo: AskedRepo,
+    /// The slug of the organization.
     pub(crate) org_url_slug: Option<String>,
+    /// The failed tests.
     #[serde(default, deserialize_with = "tests")]
+    #[schema(value_type = Option<Vec<AskedCase>>, max_items = 250_000)]
     pub(crate) test_identifiers: Vec<AskedCase>,
 }
 
-/// The repository.
-#[derive(Debug, serde::Deserialize)]
+/// A repository by any texts.
+#[derive(Debug, serde::Deserialize, ToSchema)]
+#[schema(as = AnyRepository)]
 pub(crate) struct AskedRepo {
+    /// The git host.
     pub(crate) host: String,
+    /// The owner.
     pub(crate) owner: String,
+    /// The repository's own name.
     pub(crate) name: String,
 }
 
 /// A failed test. `null` and absent fields are the same.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug, serde::Deserialize, ToSchema)]
+#[schema(as = FailedTest)]
 pub(crate) struct AskedCase {
+    /// Its name.
     name: Option<String>,
+    /// Its parent, such as a suite.
     #[serde(rename = "parentName", alias = "parent_name")]
     parent: Option<String>,
+    /// Its class.
     #[serde(rename = "className", alias = "class_name")]
     class: Option<String>,
+    /// Its file.
     file: Option<String>,
+    /// The id that the uploader computed.
     id: Option<String>,
+    /// Its variant.
     variant: Option<String>,
 }
 

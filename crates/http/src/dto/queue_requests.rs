@@ -10,6 +10,7 @@ use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Count, Text};
 use super::place::{RepoBranch, RepoRef, Request, check_place};
 use super::setting::keep;
+use super::shapes::BranchText;
 use super::words::ModeWord;
 use crate::problem::{Code, Problem};
 
@@ -24,7 +25,7 @@ pub(crate) struct QueueRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct CreateRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// The mode; default `SINGLE`.
     #[schema(value_type = Option<ModeWord>)]
@@ -98,7 +99,7 @@ pub(crate) struct RunRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// The id of a run, which is also the end of its test branch's name; omitted: all runs in
     /// progress.

@@ -4,7 +4,8 @@
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 use signalbox_domain::queue::{
-    BatchingRule, Refusal, SETTINGS, SettingKind, SettingSpec, SettingValue, Settings,
+    BatchingRule, MAX_LIST, MAX_NAME, Refusal, SETTINGS, SettingKind, SettingSpec, SettingValue,
+    Settings,
 };
 use utoipa::openapi::schema::{
     ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
@@ -15,15 +16,17 @@ use utoipa::{PartialSchema, ToSchema};
 use super::Words;
 use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Count, Flag, List, Text};
-use super::words::in_both_cases;
+use super::words::{BatchingPolicyWord, in_the_tokens_case};
 
 /// A rule that keeps targets out of shared batches.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BatchingRuleReply {
     /// The pattern of targets; `*` matches any text.
+    #[schema(min_length = 1)]
     target_pattern: String,
     /// Always `isolate`.
+    #[schema(value_type = BatchingPolicyWord)]
     policy: String,
 }
 
@@ -155,10 +158,11 @@ fn word_name(spec: &SettingSpec) -> String {
 pub(super) fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     for spec in SETTINGS {
         if let SettingKind::Word(words) = spec.kind {
-            schemas.push((word_name(spec), in_both_cases(spec.doc(), words)));
+            schemas.push((word_name(spec), in_the_tokens_case(spec.doc(), words)));
         }
     }
     schemas.push((BatchingRuleReply::name().into_owned(), BatchingRuleReply::schema()));
+    BatchingRuleReply::schemas(schemas);
 }
 
 /// The schema of a setting in a reply or, with its bounds and `null`, in a request.
@@ -198,9 +202,12 @@ pub(super) fn schema(spec: &SettingSpec, request: bool) -> RefOr<Schema> {
             let item: RefOr<Schema> = if spec.kind == SettingKind::Rules {
                 Ref::from_schema_name(BatchingRuleReply::name()).into()
             } else {
-                ObjectBuilder::new().schema_type(Type::String).into()
+                let name = ObjectBuilder::new().schema_type(Type::String);
+                let (least, most) = (request.then_some(1), request.then_some(MAX_NAME));
+                name.min_length(least).max_length(most).into()
             };
             let list = ArrayBuilder::new().items(item).description(doc);
+            let list = list.max_items(request.then_some(MAX_LIST));
             list.schema_type(of(Type::Array)).into()
         }
     }

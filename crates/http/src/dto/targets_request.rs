@@ -8,16 +8,18 @@ use utoipa::ToSchema;
 use super::field::{Errors, Field, object_form};
 use super::forms::{Number, TargetsForm, Text};
 use super::place::{RepoBranch, RepoRef, Request, broken, check_place};
+use super::shapes::{BranchText, PrNumberFromOne};
+use super::words::AllTargetsWord;
 
 /// A pull request and the head that the targets belong to.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct PrWithHead {
     /// Its number, from 1; a decimal string is accepted too.
-    #[schema(value_type = u32, required, minimum = 1)]
+    #[schema(value_type = PrNumberFromOne, required)]
     number: Field<Number>,
     /// The head that the targets were computed for: a push makes them stale. Without it they apply
     /// to any head.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = r"^([0-9A-Fa-f]{40}|[0-9A-Fa-f]{64})?$")]
     sha: Field<Text>,
 }
 
@@ -51,7 +53,7 @@ pub(crate) struct TargetsRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// The pull request.
     #[schema(value_type = PrWithHead, required)]
@@ -68,8 +70,7 @@ pub(crate) struct TargetsRequest {
 pub(crate) enum TargetsChoice {
     /// Exactly these; an empty list means no targets.
     Only(Vec<String>),
-    /// The string `ALL`.
-    All(String),
+    All(AllTargetsWord),
 }
 
 /// A checked report of targets.

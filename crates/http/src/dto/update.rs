@@ -12,6 +12,7 @@ use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Flag, Text};
 use super::place::{RepoBranch, RepoRef, Request, check_place};
 use super::setting::{self as wire, Sent};
+use super::shapes::BranchText;
 use super::words::RequestedStateWord;
 
 /// The most characters of the reason of a pause.
@@ -106,9 +107,7 @@ impl PartialSchema for UpdateRequest {
         };
         let state = described(&RequestedStateWord::name(), "The new state.");
         let null = ObjectBuilder::new().schema_type(Type::Null);
-        let branch = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .description(Some("The branch that the merge queue targets."));
+        let branch = described(&BranchText::name(), "The branch that the merge queue targets.");
         let reason = or_null(Type::String, "The reason, shown on every waiting pull request.");
         let mut object = ObjectBuilder::new()
             .description(Some("A change of a queue; omitted fields are unchanged."))
@@ -141,6 +140,7 @@ impl ToSchema for UpdateRequest {
         RepoRef::schemas(schemas);
         let state = (RequestedStateWord::name().into_owned(), RequestedStateWord::schema());
         schemas.push(state);
+        schemas.push((BranchText::name().into_owned(), BranchText::schema()));
         wire::schemas(schemas);
     }
 }

@@ -167,6 +167,17 @@ pub(crate) struct UploadsPageReply {
 
 /// A page of uploads.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "uploads": [{
+        "id": "0b7d6f5e-6f0e-5f2a-9d58-1d3f6f0f8a11", "state": "waiting", "source": "junit",
+        "trust": "token", "created_at": "2026-09-17T10:16:02.000Z", "received_at": null,
+        "ran_at": null, "bytes": 2048, "sha": null, "branch": null, "branch_class": null,
+        "pr_number": null, "job_url": null, "job_name": null, "author": null, "variant": null,
+        "tests": null, "failed_tests": null, "runs": null, "admission": null, "repeats": null,
+        "problem": null, "files": [], "warnings": []
+    }],
+    "page": {"next_page_token": ""}
+}))]
 pub(crate) struct UploadsReply {
     /// The uploads, newest first.
     uploads: Vec<UploadReply>,

@@ -14,10 +14,17 @@ use super::place::{RepoRef, Request, check_repo};
 const MAX_PAGE: u32 = 100;
 
 /// The announcement of a bundle, as the public uploader sends it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"}, "orgUrlSlug": "acme"
+}))]
 pub(crate) struct AnnounceRequest {
+    /// The repository.
+    #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
+    /// The slug of the organization.
+    #[schema(value_type = String, required)]
     org_url_slug: Field<Text>,
 }
 

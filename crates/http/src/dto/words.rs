@@ -1,10 +1,17 @@
 //! Values of states and modes: written in the case of the caller's token, parsed in any case.
 
+use signalbox_domain::flaky::{
+    AutoQuarantine, BranchClass, IncidentCause, IncidentState, MonitorKind, MuteLength,
+    QuarantineOverride, Template,
+};
 use signalbox_domain::queue::{
     BisectionPart, BlockReason, CheckConclusion, CheckStatus, CompositionCheck, MergeMethod, Mode,
-    NextStep, Outcome, PrState, QueueStateName, RequestedState, StatusSource, setting,
+    NextStep, Outcome, PrState, PriorityName, QueueStateName, RequestedState, StatusSource,
+    setting,
 };
 use signalbox_domain::token::EnumCase;
+use signalbox_domain::webhook::MessageState;
+use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -22,21 +29,25 @@ impl Words {
     }
 }
 
-pub(super) fn in_both_cases(description: &str, words: &[&str]) -> RefOr<Schema> {
-    let lower = words.iter().map(|word| word.to_lowercase());
-    let both = words.iter().map(|word| (*word).to_owned()).chain(lower);
+/// The schema of an enum whose case is that of the caller's token. It has the names in upper case:
+/// generated clients would have every constant twice otherwise.
+pub(super) fn in_the_tokens_case(description: &str, words: &[&str]) -> RefOr<Schema> {
     ObjectBuilder::new()
         .schema_type(SchemaType::new(Type::String))
         .description(Some(format!(
-            "{description} Replies are in upper case, or in lower case for a token with the \
-             compatibility profile `v1-live`; requests may use any case."
+            "{description} In lower case for a token with the compatibility profile `v1-live`; \
+             requests may use any case."
         )))
-        .enum_values(Some(both))
+        .enum_values(Some(words.iter().copied()))
+        .extensions(Some(ExtensionsBuilder::new().add(LOWER_CASE, "v1-live").build()))
         .build()
         .into()
 }
 
-/// The schema of each enum in both cases.
+/// The extension of schemas whose values are in lower case for tokens with the named profile.
+const LOWER_CASE: &str = "x-lower-case-for";
+
+/// The schema of each enum in the case of the token.
 macro_rules! described {
     ($($name:ident, $description:literal, [$($word:expr),+ $(,)?];)+) => {
         $(
@@ -45,7 +56,7 @@ macro_rules! described {
 
             impl PartialSchema for $name {
                 fn schema() -> RefOr<Schema> {
-                    in_both_cases($description, &[$($word),+])
+                    in_the_tokens_case($description, &[$($word),+])
                 }
             }
 
@@ -59,7 +70,7 @@ macro_rules! described {
 
             impl PartialSchema for $name {
                 fn schema() -> RefOr<Schema> {
-                    in_both_cases($description, <$all>::NAMES)
+                    in_the_tokens_case($description, <$all>::NAMES)
                 }
             }
 
@@ -89,6 +100,15 @@ described! {
         ["IN_PROGRESS", "FAILED", "CANCELLED", "SUCCEEDED"];
 }
 
+pub(super) fn in_one_case(description: &str, words: &[&str]) -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::new(Type::String))
+        .description(Some(description))
+        .enum_values(Some(words.iter().copied()))
+        .build()
+        .into()
+}
+
 /// The schema of each enum whose names are always in one case.
 macro_rules! in_one_case {
     ($($name:ident, $description:literal, $all:ty;)+) => {
@@ -98,12 +118,25 @@ macro_rules! in_one_case {
 
             impl PartialSchema for $name {
                 fn schema() -> RefOr<Schema> {
-                    ObjectBuilder::new()
-                        .schema_type(SchemaType::new(Type::String))
-                        .description(Some($description))
-                        .enum_values(Some(<$all>::NAMES.iter().copied()))
-                        .build()
-                        .into()
+                    in_one_case($description, <$all>::NAMES)
+                }
+            }
+
+            impl ToSchema for $name {}
+        )+
+    };
+}
+
+/// The same for enums that the domain does not have.
+macro_rules! listed {
+    ($($name:ident, $description:literal, [$($word:expr),+ $(,)?];)+) => {
+        $(
+            #[derive(Debug)]
+            pub(crate) struct $name;
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    in_one_case($description, &[$($word),+])
                 }
             }
 
@@ -116,7 +149,39 @@ in_one_case! {
     CheckStatusWord, "The status of a check.", CheckStatus;
     CheckConclusionWord, "The conclusion of a check.", CheckConclusion;
     NextStepWord, "What to do about a pull request that has failed.", NextStep;
+    PriorityNameWord, "`urgent` is 0, `high` 10, `medium` 100 and `low` 200.", PriorityName;
+    QuarantineOverrideWord, "Whether a test is quarantined whatever its status; `UNSPECIFIED` follows the settings.", QuarantineOverride;
+    AutoQuarantineWord, "Which tests are quarantined automatically.", AutoQuarantine;
+    MonitorKindWord, "The kind of a monitor.", MonitorKind;
+    TemplateWord, "A template of a monitor.", Template;
+    BranchClassWord, "A class of branches.", BranchClass;
+    MessageStateWord, "The state of a delivery.", MessageState;
+    IncidentStateWord, "The status of an incident.", IncidentState;
+    IncidentCauseWord, "How an incident was recognized.", IncidentCause;
 }
+
+listed! {
+    UnhealthyWord, "The status of tests that are not healthy.", ["FLAKY", "BROKEN"];
+    MonitorActionWord, "What a monitor does; `label` is for a dry run.", ["flaky", "broken", "label"];
+    IncidentDecisionWord, "`confirm`: its failures stay excluded. `dismiss`: they count.", ["confirm", "dismiss"];
+    BatchingPolicyWord, "What happens to the targets of a pattern.", ["isolate"];
+    AllTargetsWord, "Every target.", ["ALL"];
+    CiConclusionWord, "How a CI run ended.", ["success", "failure", "skipped", "cancelled"];
+    CiCauseWord, "What decided how a CI run ended.", ["test", "ci"];
+}
+
+/// How long a monitor is muted, or `none`.
+#[derive(Debug)]
+pub(crate) struct MuteLengthWord;
+
+impl PartialSchema for MuteLengthWord {
+    fn schema() -> RefOr<Schema> {
+        let words = [MuteLength::NAMES, &["none"]].concat();
+        in_one_case("How long a monitor is muted; `none` ends a mute.", &words)
+    }
+}
+
+impl ToSchema for MuteLengthWord {}
 
 /// The enum of the setting `mode`, for requests that have it without the other settings.
 #[derive(Debug)]
@@ -124,7 +189,7 @@ pub(crate) struct ModeWord;
 
 impl PartialSchema for ModeWord {
     fn schema() -> RefOr<Schema> {
-        in_both_cases(setting("mode").map_or("", |spec| spec.doc()), Mode::NAMES)
+        in_the_tokens_case(setting("mode").map_or("", |spec| spec.doc()), Mode::NAMES)
     }
 }
 

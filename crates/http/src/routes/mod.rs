@@ -76,35 +76,16 @@ pub(crate) fn configure(config: &mut ServiceConfig, security_contact: Option<Arc
             get_submitted_pull_request, get_submitted_pull_requests, list_pull_requests,
             list_merge_queue_testing_results, set_impacted_targets, get_merge_queue_testing_details,
             create_queue, delete_queue, get_queue, update_queue, upload_reports, import_reports,
-            list_uploads, report_check_result, explain_failure;
+            list_uploads, report_check_result, explain_failure, get_quarantine_config,
+            create_bundle_upload, upload_metrics;
         get: get_merge_queue_metrics, check_output, get_upload, status, openapi,
             list_audit;
     );
-    let uploader = |path, name, handler| {
-        web::resource(path).name(name).route(handler).default_service(web::to(use_post))
-    };
-    config
-        .service(uploader(
-            v1::get_quarantine_config::PATH,
-            "getQuarantineConfig",
-            web::post().to(v1::get_quarantine_config::handle),
-        ))
-        .service(uploader(
-            v1::create_bundle_upload::PATH,
-            "createBundleUpload",
-            web::post().to(v1::create_bundle_upload::handle),
-        ))
-        .service(uploader(
-            v1::upload_metrics::PATH,
-            "uploadMetrics",
-            web::post().to(v1::upload_metrics::handle),
-        ))
-        .service(
-            web::resource(v1::receive_bundle::PATH)
-                .name("receiveBundle")
-                .route(web::put().to(v1::receive_bundle::handle))
-                .default_service(web::to(use_put)),
-        );
+    config.service(
+        resource(&v1::receive_bundle::__path_handle)
+            .route(web::put().to(v1::receive_bundle::handle))
+            .default_service(web::to(use_put)),
+    );
     macro_rules! flaky_tests {
         ($($post:ident),+ $(,)?) => {
             $(config.service(

@@ -8,6 +8,7 @@ mod check_output;
 mod conventions;
 mod create_queue;
 mod delete_queue;
+mod described_requests;
 mod entry_extras;
 mod errors;
 mod events;

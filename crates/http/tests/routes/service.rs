@@ -1,12 +1,15 @@
 //! `GET /v1/status`, `/v1/openapi.json`, `/healthz`, `/readyz` and `/.well-known/security.txt`: no
 //! token.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
-use actix_web::test::TestRequest;
+use actix_web::body::to_bytes;
+use actix_web::test::{TestRequest, call_service, init_service};
+use flate2::read::GzDecoder;
 use serde_json::json;
 use signalbox_domain::time::Span;
-use signalbox_http::{Admission, Share};
+use signalbox_http::{Admission, Share, app};
 
 use crate::support::Server;
 
@@ -32,7 +35,7 @@ async fn the_description_is_served() {
     let server = Server::new().await;
     let reply = server.call(TestRequest::get().uri("/v1/openapi.json")).await;
     assert_eq!(reply.json()["openapi"], "3.1.0");
-    assert_eq!(reply.body, signalbox_http::openapi_document());
+    assert_eq!(reply.body, crate::support::document());
 }
 
 #[actix_web::test]
@@ -94,4 +97,22 @@ async fn the_security_contact_is_published_and_never_expires() {
     server.api.public_url = Some("https://ci.test".to_owned());
     let canonical = format!("Canonical: https://ci.test{path}\n");
     assert_eq!(server.call(get()).await.body, fields(&server) + &canonical);
+}
+
+#[actix_web::test]
+async fn the_description_is_sent_compressed() {
+    let server = Server::without_queue().await;
+    let service = init_service(app(server.api.clone())).await;
+    let request = TestRequest::get()
+        .uri("/v1/openapi.json")
+        .insert_header(("accept-encoding", "gzip, deflate, br, zstd"));
+    let response = call_service(&service, request.to_request()).await;
+    let header = |name: &str| response.headers().get(name).map(|it| it.to_str().expect("text"));
+    assert_eq!(header("content-encoding"), Some("gzip"));
+    assert_eq!(header("vary"), Some("accept-encoding"));
+    let sent = to_bytes(response.into_body()).await.unwrap_or_else(|_| panic!("a body"));
+    assert!(sent.len() <= 150_000, "{} bytes", sent.len());
+    let mut text = String::new();
+    GzDecoder::new(sent.as_ref()).read_to_string(&mut text).expect("gzip");
+    assert_eq!(text, crate::support::document());
 }

@@ -1,7 +1,7 @@
 //! A server on stores and a git host in memory, and what callers see of it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use actix_web::body::{BoxBody, MessageBody, to_bytes};
 use actix_web::http::Method;
@@ -24,12 +24,31 @@ use signalbox_services::{
     QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
     WebhookService,
 };
+use signalbox_testkit::description::{Answer, Description};
 use signalbox_testkit::fake_results::FakeResults;
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
 pub(crate) use signalbox_testkit::small_server::calc;
 use signalbox_testkit::small_server::{calc_host, settle};
 use signalbox_webhooks::{EventPayloads, Links};
+
+/// Every public event.
+pub(crate) fn catalog() -> impl Iterator<Item = EventDescription> {
+    signalbox_webhooks::catalog::all().map(|event| EventDescription {
+        kind: event.name.to_owned(),
+        description: event.description.to_owned(),
+        schema: event.schema().to_string(),
+    })
+}
+
+/// The description of the API.
+pub(crate) fn document() -> String {
+    signalbox_http::openapi_document(&catalog().collect::<Vec<_>>())
+}
+
+/// What every reply is checked against.
+pub(crate) static DESCRIPTION: LazyLock<Description> =
+    LazyLock::new(|| Description::new(&document()));
 
 /// Remembers which requests were seen.
 #[derive(Default)]
@@ -174,11 +193,6 @@ impl Server {
             links,
             public_pages: false,
         };
-        let described = |event: &signalbox_webhooks::catalog::EventType| EventDescription {
-            kind: event.name.to_owned(),
-            description: event.description.to_owned(),
-            schema: event.schema().to_string(),
-        };
         let hub = EventHub::default();
         let events = EventsApi {
             service: Arc::new(EventService::new(
@@ -186,7 +200,7 @@ impl Server {
                 context.repositories(),
             )),
             hub: hub.clone(),
-            catalog: signalbox_webhooks::catalog::all().map(described).collect(),
+            catalog: catalog().collect(),
         };
         let api = Api {
             events,
@@ -296,9 +310,11 @@ impl Server {
 
     pub(crate) async fn call(&self, request: TestRequest) -> Reply {
         let service = init_service(app(self.api.clone())).await;
-        let response = call_service(&service, request.to_request()).await;
+        let request = request.to_request();
+        let (method, path) = (request.method().to_string(), request.uri().to_string());
+        let response = call_service(&service, request).await;
         let status = response.status().as_u16();
-        let headers = response
+        let headers: Vec<(String, String)> = response
             .headers()
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()))
@@ -312,7 +328,16 @@ impl Server {
             let body = to_bytes(response.into_body()).await.unwrap_or_else(|_| panic!("a body"));
             String::from_utf8(body.to_vec()).expect("UTF-8")
         };
-        Reply { status, headers, body }
+        let reply = Reply { status, headers, body };
+        let answer = Answer {
+            method: &method,
+            path: &path,
+            status,
+            content_type: reply.header("content-type").unwrap_or_default(),
+            body: reply.body.as_bytes(),
+        };
+        DESCRIPTION.check_answer(answer).unwrap_or_else(|wrong| panic!("{wrong}"));
+        reply
     }
 
     /// Opens a stream.

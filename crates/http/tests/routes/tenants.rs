@@ -19,7 +19,7 @@ struct Operation {
 }
 
 fn operations() -> Vec<Operation> {
-    let document: Value = serde_json::from_str(&signalbox_http::openapi_document()).expect("JSON");
+    let document: Value = serde_json::from_str(&crate::support::document()).expect("JSON");
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().expect("paths") {
         for (method, operation) in item.as_object().expect("operations") {
@@ -132,6 +132,9 @@ async fn another_organization_finds_nothing() {
             "getTestUpload" => drop(reply.problem(404, "upload_not_found")),
             // It comes before operations that write: its own log is empty.
             "listAuditRecords" => assert_eq!(reply.json()["records"], json!([])),
+            // The uploader fails a CI job when the reply is "not found".
+            "createBundleUpload" => drop(reply.problem(422, "upload_refused")),
+            "getQuarantineConfig" => assert_eq!(reply.json()["testIds"], json!([])),
             // A repository of its own under the same name, with no uploads in it.
             "uploadTestReports" => drop(reply.problem(415, "unsupported_content_type")),
             "listTestUploads" => assert_eq!(reply.json()["uploads"], json!([])),
@@ -169,6 +172,9 @@ async fn to_a_limited_token_other_repositories_do_not_exist() {
             "getTestUpload" => drop(reply.problem(404, "upload_not_found")),
             _ if operation.tag == "webhooks" => drop(reply.problem(403, "limited_token")),
             "listAuditRecords" => assert_eq!(reply.json()["records"], json!([])),
+            // The uploader fails a CI job when the reply is "not found".
+            "createBundleUpload" => drop(reply.problem(422, "upload_refused")),
+            "getQuarantineConfig" => assert_eq!(reply.json()["testIds"], json!([])),
             _ => {
                 let problem = reply.problem(404, "repository_not_found");
                 assert_eq!(problem["detail"], "repository git.test/acme/calc not found");
@@ -203,8 +209,10 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "setImpactedTargets" => Scope::QueueSubmit,
             // It needs two: see above.
             "listFailuresOfTestRun" => continue,
+            // One of two is enough.
+            "getQuarantineConfig" => continue,
             "reportCheckResult" => Scope::ChecksReport,
-            "uploadTestReports" | "createCiRun" => Scope::TestsUpload,
+            "uploadTestReports" | "createCiRun" | "createBundleUpload" => Scope::TestsUpload,
             "listTestUploads" | "getTestUpload" => Scope::TestsRead,
             _ if operation.tag == "webhooks" => Scope::QueueAdmin,
             id if operation.tag == "flaky tests" => {

@@ -6,10 +6,10 @@ use super::{
 };
 
 /// The most items in one list of a setting.
-const MAX_LIST: usize = 100;
+pub const MAX_LIST: usize = 100;
 
 /// The most bytes of one name in a list.
-const MAX_NAME: usize = 255;
+pub const MAX_NAME: usize = 255;
 
 /// The only policy of a [`BatchingRule`].
 const POLICY: &str = "isolate";

@@ -3,11 +3,13 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use signalbox_domain::ids::RepoName;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::super::field::{Errors, Field, object_form, shown};
 use super::super::forms::{Count, Text};
 use super::super::place::{RepoRef, Request, check_repository};
+use super::super::words::{CiCauseWord, CiConclusionWord, in_one_case};
 use super::commands::text;
 use super::{NamedOrg, slug, time};
 
@@ -27,7 +29,7 @@ pub(crate) struct CiRunRequest {
     #[schema(value_type = String, required)]
     org_url_slug: Field<Text>,
     /// The job's name.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, min_length = 1, max_length = 1000)]
     ci_job_name: Field<Text>,
     /// When it started.
     #[schema(value_type = String, required, format = DateTime)]
@@ -36,22 +38,22 @@ pub(crate) struct CiRunRequest {
     #[schema(value_type = String, required, format = DateTime)]
     run_end: Field<Text>,
     /// The branch.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, min_length = 1, max_length = 1000)]
     branch: Field<Text>,
     /// The commit.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, min_length = 1, max_length = 1000)]
     sha: Field<Text>,
     /// Which attempt it was.
     #[schema(value_type = u32, required)]
     attempt: Field<Count>,
     /// The CI system.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<CiProviderWord>)]
     provider: Field<Text>,
     /// `success`, `failure`, `skipped` or `cancelled`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<CiConclusionWord>)]
     run_conclusion: Field<Text>,
     /// `test` or `ci`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<CiCauseWord>)]
     run_conclusion_cause: Field<Text>,
     /// The job's id at the CI system.
     #[schema(value_type = Option<String>)]
@@ -67,6 +69,18 @@ pub(crate) struct CiRunReply {
     /// Its id.
     pub(crate) run_id: String,
 }
+
+/// The names of CI systems.
+#[derive(Debug)]
+pub(crate) struct CiProviderWord;
+
+impl PartialSchema for CiProviderWord {
+    fn schema() -> RefOr<Schema> {
+        in_one_case("A CI system.", &PROVIDERS)
+    }
+}
+
+impl ToSchema for CiProviderWord {}
 
 const PROVIDERS: [&str; 12] = [
     "github",

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::super::field::{Errors, Field, object_form, shown};
 use super::super::forms::{Count, Flag, Text};
 use super::super::place::{RepoRef, Request, check_repository};
+use super::super::words::{MuteLengthWord, QuarantineOverrideWord};
 use super::{id, time};
 
 /// The most characters of a ticket's id and of single fields of a CI run.
@@ -32,10 +33,10 @@ pub(crate) struct TicketRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The test.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     test_case_id: Field<Text>,
     /// The ticket: its key, id or URL.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, min_length = 1, max_length = 1000)]
     external_ticket_id: Field<Text>,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct FlagRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The test.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     test_id: Field<Text>,
     /// `true` flags the test as flaky, `false` removes the flag.
     #[schema(value_type = bool, required)]
@@ -98,13 +99,13 @@ pub(crate) struct MuteRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The test.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     test_id: Field<Text>,
     /// The monitor.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     monitor_id: Field<Text>,
     /// `1h`, `4h`, `24h`, `7d`, `30d` or `forever`; `none` ends a mute.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = MuteLengthWord, required)]
     length: Field<Text>,
     /// The reason; at most 256 characters.
     #[schema(value_type = Option<String>, max_length = 256)]
@@ -156,10 +157,10 @@ pub(crate) struct OverrideRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The test.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     test_id: Field<Text>,
     /// `ALWAYS_QUARANTINE`, `NEVER_QUARANTINE`, or `UNSPECIFIED` to follow the settings.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = QuarantineOverrideWord, required)]
     setting: Field<Text>,
     /// When `ALWAYS_QUARANTINE` ends; default: never.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -212,7 +213,7 @@ pub(crate) struct HistoryRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The test.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     test_id: Field<Text>,
     /// Only steps before the one with this number.
     #[schema(value_type = Option<u32>)]

@@ -25,7 +25,7 @@ pub(crate) struct DecisionReply {
 
 /// A step of a test's history.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StepReply {
+pub(crate) struct TestStepReply {
     /// Its number within the test.
     number: u64,
     /// The time of the change.
@@ -44,7 +44,7 @@ pub(crate) struct StepReply {
 }]}))]
 pub(crate) struct HistoryReply {
     /// The steps.
-    pub(crate) history: Vec<StepReply>,
+    pub(crate) history: Vec<TestStepReply>,
 }
 
 impl HistoryReply {
@@ -53,13 +53,13 @@ impl HistoryReply {
     }
 }
 
-fn step(record: &JournalRecord) -> StepReply {
+fn step(record: &JournalRecord) -> TestStepReply {
     let cause = match &record.input {
         Input::Command(command) => command.name(),
         Input::Fact(fact) => fact.name(),
     };
     let decisions = record.decisions.iter().filter_map(decision).collect();
-    StepReply { number: record.number, at: record.at.to_string(), cause, decisions }
+    TestStepReply { number: record.number, at: record.at.to_string(), cause, decisions }
 }
 
 fn name(actor: &Actor) -> String {

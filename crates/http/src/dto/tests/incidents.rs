@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::super::field::{Errors, Field, object_form, shown};
 use super::super::forms::Text;
 use super::super::place::{RepoRef, Request, check_repository};
+use super::super::words::{IncidentCauseWord, IncidentDecisionWord, IncidentStateWord};
 use super::id;
 
 /// Many tests that failed together.
@@ -22,9 +23,11 @@ use super::id;
 pub(crate) struct IncidentReply {
     /// Its id.
     id: String,
-    /// Its status: `suspected`, `recovered`, `regression`, `confirmed` or `dismissed`.
+    /// Its status.
+    #[schema(value_type = IncidentStateWord)]
     status: &'static str,
-    /// How it was recognized: `shared_failure`, `failure_jump` or `never_failed_before`.
+    /// How it was recognized.
+    #[schema(value_type = IncidentCauseWord)]
     cause: &'static str,
     /// What its failures have in common, or the most frequent failure.
     summary: String,
@@ -88,10 +91,10 @@ pub(crate) struct DecideIncidentRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The incident.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     incident_id: Field<Text>,
     /// `confirm`: its failures stay excluded. `dismiss`: they count.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = IncidentDecisionWord, required)]
     decision: Field<Text>,
     /// Why; at most 256 characters.
     #[schema(value_type = Option<String>, max_length = 256)]

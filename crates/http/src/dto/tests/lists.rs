@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::super::field::{Errors, Field, object_form, shown};
 use super::super::forms::{Count, Text};
 use super::super::place::{RepoRef, Request, check_repository};
+use super::super::words::UnhealthyWord;
 use super::{NamedOrg, id, slug, time};
 
 /// The longest window of a list of failing tests, in hours.
@@ -120,7 +121,7 @@ pub(crate) struct UnhealthyRequest {
     #[schema(value_type = String, required)]
     org_url_slug: Field<Text>,
     /// `FLAKY` or `BROKEN`, in any case.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = UnhealthyWord, required)]
     status: Field<Text>,
     /// The page.
     #[schema(value_type = PageQuery, required)]
@@ -181,7 +182,7 @@ pub(crate) struct DetailsRequest {
     #[schema(value_type = String, required)]
     org_url_slug: Field<Text>,
     /// The test.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     test_id: Field<Text>,
 }
 

@@ -154,13 +154,6 @@ impl Modify for DescribeParameters {
             let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(name) else {
                 continue;
             };
-            if let Some(RefOr::T(Schema::Object(kind))) = object.properties.get_mut("type") {
-                let end = if is_request { "; or a template." } else { "." };
-                let quoted: Vec<String> =
-                    MonitorKind::NAMES.iter().map(|word| format!("`{word}`")).collect();
-                let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
-                kind.description = Some(listed(&quoted, "or") + end);
-            }
             for (spec, kinds) in PARAMETERS.iter() {
                 object.properties.insert(spec.name.to_owned(), schema(spec, kinds, is_request));
             }

@@ -8,6 +8,8 @@ use utoipa::ToSchema;
 use super::super::field::{Errors, Field, object_form, shown};
 use super::super::forms::{Count, Flag, List, Text};
 use super::super::place::{RepoRef, Request, check_repository};
+use super::super::shapes::{BranchPatternText, LabelText};
+use super::super::words::{BranchClassWord, MonitorActionWord, MonitorKindWord, TemplateWord};
 use super::id;
 use super::monitor_change::{MonitorChange, start};
 use super::monitor_parameters::WithParameters;
@@ -26,22 +28,22 @@ macro_rules! monitor_requests {
                 repo: Field<RepoRef>,
                 $($(#[$field_meta])* $field: $kind,)*
                 /// 1 to 100 characters.
-                #[schema(value_type = Option<String>)]
+                #[schema(value_type = Option<String>, min_length = 1, max_length = 100)]
                 name: Field<Text>,
                 /// Whether it is enabled.
                 #[schema(value_type = Option<bool>)]
                 enabled: Field<Flag>,
                 /// 1 to 10 patterns of branches; `*` is any text, `?` is one character.
-                #[schema(value_type = Option<Vec<String>>)]
+                #[schema(value_type = Option<Vec<BranchPatternText>>, min_items = 1, max_items = 10)]
                 branch_scope: Field<List<Text>>,
                 /// Classes of branches: `pull_request`, `merge`, `stable`, `other`; none means all.
-                #[schema(value_type = Option<Vec<String>>)]
+                #[schema(value_type = Option<Vec<BranchClassWord>>)]
                 branch_classes: Field<List<Text>>,
                 /// `flaky`, `broken`, or `label` for a dry run.
-                #[schema(value_type = Option<String>)]
+                #[schema(value_type = Option<MonitorActionWord>)]
                 action: Field<Text>,
                 /// 1 to 10 labels.
-                #[schema(value_type = Option<Vec<String>>)]
+                #[schema(value_type = Option<Vec<LabelText>>, min_items = 1, max_items = 10)]
                 labels: Field<List<Text>>,
                 /// Whether to remove its labels when it resolves.
                 #[schema(value_type = Option<bool>)]
@@ -120,11 +122,11 @@ monitor_requests! {
         "windowHours": 6, "minimumSampleSize": 10
     }))]
     CreateMonitorRequest {
-        /// The kind.
-        #[schema(value_type = Option<String>)]
+        /// The kind; required without a template.
+        #[schema(value_type = Option<MonitorKindWord>)]
         r#type: Field<Text>,
-        /// `broken_on_stable` or `flaky_in_queue`: the template of omitted fields.
-        #[schema(value_type = Option<String>)]
+        /// The template of omitted fields.
+        #[schema(value_type = Option<TemplateWord>)]
         template: Field<Text>,
     }
     /// A new monitor, or a change of an existing one, to preview.
@@ -133,11 +135,11 @@ monitor_requests! {
         "template": "broken_on_stable", "windowHours": 12
     }))]
     PreviewMonitorRequest {
-        /// The kind.
-        #[schema(value_type = Option<String>)]
+        /// The kind; required without a template.
+        #[schema(value_type = Option<MonitorKindWord>)]
         r#type: Field<Text>,
-        /// `broken_on_stable` or `flaky_in_queue`: the template of omitted fields.
-        #[schema(value_type = Option<String>)]
+        /// The template of omitted fields.
+        #[schema(value_type = Option<TemplateWord>)]
         template: Field<Text>,
     }
     /// A change of a monitor; omitted fields are unchanged.
@@ -147,7 +149,7 @@ monitor_requests! {
     }))]
     UpdateMonitorRequest {
         /// The monitor.
-        #[schema(value_type = String, required)]
+        #[schema(value_type = String, required, format = Uuid)]
         monitor_id: Field<Text>,
     }
 }
@@ -204,7 +206,7 @@ pub(crate) struct MonitorRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The monitor.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     monitor_id: Field<Text>,
 }
 

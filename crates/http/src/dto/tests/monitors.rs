@@ -6,6 +6,7 @@ use signalbox_domain::flaky::{Action, Classification, Monitor, Rule};
 use signalbox_services::Preview;
 use utoipa::ToSchema;
 
+use super::super::words::{BranchClassWord, MonitorActionWord, MonitorKindWord};
 use super::evidence::evidence_value;
 use super::monitor_parameters;
 
@@ -23,14 +24,17 @@ pub(crate) struct MonitorReply {
     /// Its name.
     name: String,
     /// Its kind.
+    #[schema(value_type = MonitorKindWord)]
     r#type: &'static str,
     /// Whether it is enabled.
     enabled: bool,
     /// Patterns of the branches that it considers.
     branch_scope: Vec<String>,
     /// Classes of the branches that it considers; none means all.
+    #[schema(value_type = Vec<BranchClassWord>)]
     branch_classes: Vec<&'static str>,
-    /// Its action: `flaky`, `broken` or `label`.
+    /// Its action.
+    #[schema(value_type = MonitorActionWord)]
     action: &'static str,
     /// The labels that it adds to a test.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::super::field::{Errors, Field, object_form};
 use super::super::forms::Text;
 use super::super::place::{RepoBranch, RepoRef, Request, check_place};
+use super::super::shapes::BranchText;
 use super::test_case::{TestLinks, TestStatusReply, some};
 
 /// The most characters of a message.
@@ -25,10 +26,10 @@ pub(crate) struct RunFailuresRequest {
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
     /// The branch that the merge queue targets.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = BranchText, required)]
     target_branch: Field<Text>,
     /// The run.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     test_run_id: Field<Text>,
 }
 

@@ -10,6 +10,8 @@ use utoipa::ToSchema;
 use super::super::field::{Errors, Field, object_form, shown};
 use super::super::forms::{Count, Flag, List, Text};
 use super::super::place::{RepoRef, Request, check_repository};
+use super::super::shapes::BranchPatternText;
+use super::super::words::AutoQuarantineWord;
 
 /// The effective settings.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,7 +27,8 @@ use super::super::place::{RepoRef, Request, check_repository};
 pub(crate) struct FlakySettingsReply {
     /// Whether quarantine is on. That alone quarantines no test automatically: see `quarantineCovers`.
     quarantine_enabled: bool,
-    /// Which tests are quarantined automatically: `off`, `flaky` or `flaky_and_broken`.
+    /// Which tests are quarantined automatically.
+    #[schema(value_type = AutoQuarantineWord)]
     auto_quarantine: &'static str,
     /// The tests that are quarantined with these settings, as a sentence.
     quarantine_covers: &'static str,
@@ -106,13 +109,13 @@ pub(crate) struct UpdateSettingsRequest {
     #[schema(value_type = Option<bool>)]
     quarantine_enabled: Field<Flag>,
     /// `off`, `flaky` or `flaky_and_broken`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<AutoQuarantineWord>)]
     auto_quarantine: Field<Text>,
     /// 1 to 10 patterns; `*` is any text, `?` is one character.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<BranchPatternText>>, min_items = 1, max_items = 10)]
     stable_branches: Field<List<Text>>,
     /// 1 to 10 patterns.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<BranchPatternText>>, min_items = 1, max_items = 10)]
     merge_branches: Field<List<Text>>,
     /// Whether uploads that look like an infrastructure failure, and failures that belong to an
     /// incident, are excluded.

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 /// A secret, without its text.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(example = json!({"createdAt": "2026-09-17T10:16:02.000Z", "until": null}))]
 pub(crate) struct WebhookSecretReply {
     /// When it was created.
     created_at: String,
@@ -81,6 +82,16 @@ impl WebhookReply {
 
 /// An endpoint with its newest secret, which is shown only here.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "webhook": {
+        "id": "00000000-0000-0000-0000-000000000001", "url": "https://hooks.acme.test/signalbox",
+        "description": "The bot in #merges", "events": ["pull_request.merged"], "enabled": true,
+        "offReason": null, "offSince": null, "failingSince": null,
+        "secrets": [{"createdAt": "2026-09-17T10:16:02.000Z", "until": null}],
+        "createdAt": "2026-09-17T10:16:02.000Z", "updatedAt": "2026-09-17T10:16:02.000Z"
+    },
+    "secret": "whsec_c2lnbmFsYm94LXNpZ25hbGJveC1zaWduYWw="
+}))]
 pub(crate) struct CreatedWebhookReply {
     /// The endpoint.
     webhook: WebhookReply,
@@ -97,6 +108,16 @@ impl CreatedWebhookReply {
 /// Endpoints.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "webhooks": [{
+        "id": "00000000-0000-0000-0000-000000000001", "url": "https://hooks.acme.test/signalbox",
+        "description": "The bot in #merges", "events": ["pull_request.merged"], "enabled": true,
+        "offReason": null, "offSince": null, "failingSince": null,
+        "secrets": [{"createdAt": "2026-09-17T10:16:02.000Z", "until": null}],
+        "createdAt": "2026-09-17T10:16:02.000Z", "updatedAt": "2026-09-17T10:16:02.000Z"
+    }],
+    "knownEvents": ["pull_request.merged", "pull_request.failed"]
+}))]
 pub(crate) struct WebhooksReply {
     /// In the order of creation.
     webhooks: Vec<WebhookReply>,
@@ -187,6 +208,22 @@ pub(crate) struct DeliveryReply {
 /// A page of deliveries.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "deliveries": [{
+        "id": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11", "event": "pull_request.merged",
+        "eventId": "4f0e9c1e-8a55-5d0f-9b1c-2a35b0a6f0d2", "state": "delivered",
+        "createdAt": "2026-09-17T10:16:02.000Z", "endedAt": "2026-09-17T10:16:03.000Z",
+        "nextAttemptAt": null,
+        "attempts": [{
+            "number": 1, "at": "2026-09-17T10:16:02.000Z", "durationMs": 120,
+            "outcome": "delivered", "status": 200, "error": null,
+            "requestHeaders": [{"name": "content-type", "value": "application/json"}],
+            "response": "ok"
+        }],
+        "body": "{\"type\":\"pull_request.merged\"}"
+    }],
+    "nextPageToken": null
+}))]
 pub(crate) struct DeliveriesReply {
     /// Newest first.
     deliveries: Vec<DeliveryReply>,
@@ -220,6 +257,7 @@ impl DeliveriesReply {
 /// A queued test message.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(example = json!({"messageId": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11"}))]
 pub(crate) struct TestSentReply {
     /// The message.
     message_id: String,
@@ -233,6 +271,7 @@ impl TestSentReply {
 
 /// The resent messages.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"messages": 12, "more": false}))]
 pub(crate) struct ReplayedReply {
     /// How many messages.
     messages: u64,

@@ -11,6 +11,8 @@ use uuid::Uuid;
 use super::super::field::{Errors, Field, object_form};
 use super::super::forms::{Count, Flag, List, Text, Time};
 use super::super::place::Request;
+use super::super::shapes::EventWord;
+use super::super::words::MessageStateWord;
 
 /// The largest and the default page size, in deliveries.
 const PAGE: (u32, u32) = (100, 20);
@@ -48,13 +50,13 @@ fn kinds(field: Field<List<Text>>, errors: &mut Errors) -> Option<Vec<String>> {
 }))]
 pub(crate) struct CreateWebhookRequest {
     /// The URL that messages are sent to: `https`, at most 2048 bytes.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = "uri", min_length = 1, max_length = 2048)]
     url: Field<Text>,
     /// A description; at most 500 characters.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, max_length = 500)]
     description: Field<Text>,
     /// The names of the events to send; all when omitted or empty.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<EventWord>>, max_items = 100)]
     events: Field<List<Text>>,
     /// Whether the endpoint is on; default `true`.
     #[schema(value_type = Option<bool>)]
@@ -100,7 +102,7 @@ impl Request for ListWebhooksRequest {
 #[schema(example = json!({"webhookId": "00000000-0000-0000-0000-000000000001"}))]
 pub(crate) struct WebhookRequest {
     /// The endpoint.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     webhook_id: Field<Text>,
 }
 
@@ -120,16 +122,16 @@ impl Request for WebhookRequest {
 }))]
 pub(crate) struct UpdateWebhookRequest {
     /// The endpoint.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     webhook_id: Field<Text>,
     /// The URL that messages are sent to.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = "uri", min_length = 1, max_length = 2048)]
     url: Field<Text>,
     /// A description; at most 500 characters.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, max_length = 500)]
     description: Field<Text>,
     /// The names of the events to send; all when empty.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<EventWord>>, max_items = 100)]
     events: Field<List<Text>>,
     /// Whether it is on. Turning it on clears earlier failures.
     #[schema(value_type = Option<bool>)]
@@ -164,7 +166,7 @@ impl Request for UpdateWebhookRequest {
 }))]
 pub(crate) struct RotateWebhookRequest {
     /// The endpoint.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     webhook_id: Field<Text>,
     /// Hours for which messages are signed with the old secret too; default 24, at most 720.
     #[schema(value_type = Option<u32>, maximum = 720)]
@@ -193,10 +195,10 @@ impl Request for RotateWebhookRequest {
 }))]
 pub(crate) struct TestWebhookRequest {
     /// The endpoint.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     webhook_id: Field<Text>,
     /// The event whose example is sent; default `pull_request.merged`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<EventWord>)]
     event: Field<Text>,
 }
 
@@ -218,19 +220,19 @@ impl Request for TestWebhookRequest {
 }))]
 pub(crate) struct DeliveriesRequest {
     /// The endpoint.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     webhook_id: Field<Text>,
     /// Only deliveries in this state: `pending`, `delivered`, `failed` or `aborted`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<MessageStateWord>)]
     state: Field<Text>,
     /// Only deliveries of this event.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<EventWord>)]
     event: Field<Text>,
     /// Only deliveries that were created at this time or later.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = DateTime)]
     since: Field<Time>,
     /// Only deliveries that were created at this time or earlier.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = DateTime)]
     until: Field<Time>,
     /// The page size, in deliveries; default 20.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
@@ -289,19 +291,19 @@ impl Request for DeliveriesRequest {
 }))]
 pub(crate) struct ReplayWebhookRequest {
     /// The endpoint.
-    #[schema(value_type = String, required)]
+    #[schema(value_type = String, required, format = Uuid)]
     webhook_id: Field<Text>,
     /// This message.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = Uuid)]
     message_id: Field<Text>,
     /// The failed ones that were created at this time or later.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = DateTime)]
     failed_since: Field<Time>,
     /// All messages that were created at this time or later, in any state.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = DateTime)]
     since: Field<Time>,
     /// With `since`: only messages that were created at this time or earlier.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = DateTime)]
     until: Field<Time>,
 }
 

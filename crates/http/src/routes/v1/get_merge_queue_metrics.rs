@@ -23,7 +23,7 @@ const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
         ("repo" = Option<String>, Query, description = "`owner/name`; without it all repositories of the organization. Required with `repoHost`.", example = "acme/calc"),
         ("repoHost" = Option<String>, Query, description = "The repository's host; required with `repo`.", example = "github.com"),
     ),
-    responses((status = OK, description = "The metrics.", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"), OfMetrics),
+    responses((status = OK, description = "The metrics.", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8", example = json!("mq_depth_current{repo=\"acme/calc\",branch=\"main\",queue_type=\"main\"} 3\n")), OfMetrics),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(

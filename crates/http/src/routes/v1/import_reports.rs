@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::upload_reports::{Parameters, claims, form, wrong_type};
 use crate::api::Api;
 use crate::authenticated::{Authenticated, Credentials as _, held_by};
-use crate::dto::{Errors, shown};
+use crate::dto::{BinaryBody, Errors, shown};
 use crate::encoding::{self, Encoding};
 use crate::failures::OfUpload;
 use crate::problem::{Code, Problem};
@@ -106,7 +106,7 @@ impl RefusedRun {
         (String = "application/x-ndjson", example = json!("{\"at\": \"2026-09-17T10:16:02Z\", \"sha\": \"1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70\", \"branch\": \"main\", \"job\": \"unit\", \"tests\": [{\"name\": \"adds\", \"outcome\": \"passed\"}]}")),
         (String = "application/xml"),
         (String = "multipart/form-data"),
-        (Vec<u8> = "application/octet-stream"),
+        (BinaryBody = "application/octet-stream"),
     ), description = "NDJSON, at most 16 MiB; JUnit reports; or a bundle."),
     responses((status = OK, description = "The uploads.", body = ImportReply), OfUpload),
     security(("ApiKeyAuth" = []))

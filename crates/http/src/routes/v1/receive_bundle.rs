@@ -11,12 +11,11 @@ use signalbox_services::{Reception, UploadError};
 use crate::admission::admit_known;
 use crate::api::Api;
 use crate::client::client_address;
-use crate::dto::Empty;
+use crate::dto::{BinaryBody, Empty};
+use crate::failures::OfBundle;
 use crate::holding::{Holder, public_holders};
 use crate::problem::Problem;
 use crate::stream;
-
-pub(crate) const PATH: &str = "/v1/uploads/{upload}/bundle.tar.zst";
 
 /// The query of the URL.
 #[derive(Deserialize)]
@@ -25,6 +24,21 @@ pub(crate) struct Signed {
     signature: String,
 }
 
+/// Send an announced bundle to the URL that `createBundleUpload` returned.
+///
+/// Sending it again has no effect.
+#[utoipa::path(
+    put,
+    path = "/v1/uploads/{upload}/bundle.tar.zst",
+    operation_id = "receiveBundle",
+    tag = "flaky tests",
+    params(
+        ("upload" = Uuid, Path, description = "The id of the upload.", example = "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11"),
+        ("signature" = String, Query, description = "The signature in the URL.", example = "7f6d0d6e2f5b4a61"),
+    ),
+    request_body(content = BinaryBody, content_type = "application/octet-stream", description = "The bundle, as the public uploader makes it."),
+    responses((status = OK, description = "Received.", body = Empty, example = json!({})), OfBundle)
+)]
 pub(crate) async fn handle(
     request: HttpRequest,
     api: Data<Api>,

@@ -23,7 +23,7 @@ use crate::targets_reporter::TargetsReporter;
     tag = "merge queue",
     request_body = TargetsRequest,
     responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfTargets),
-    security(("ApiKeyAuth" = []))
+    security(("ApiKeyAuth" = []), ("ForkedWorkflowRun" = []))
 )]
 pub(crate) async fn handle(
     api: Data<Api>,

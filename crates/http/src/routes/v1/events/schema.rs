@@ -15,10 +15,10 @@ use crate::problem::{Code, Problem};
     operation_id = "getEventSchema",
     tag = "events",
     params(("type" = String, Path, description = "The event.", example = "pull_request.merged")),
-    responses((status = OK, description = "The schema, in JSON Schema 2020-12.", body = Object, content_type = "application/schema+json"), OfEventSchema),
+    responses((status = OK, description = "The schema, in JSON Schema 2020-12.", body = Object, content_type = "application/schema+json", example = json!({"type": "object", "title": "pull_request.merged"})), OfEventSchema),
 )]
 pub(crate) async fn handle(api: Data<Api>, path: Path<String>) -> Result<HttpResponse, Problem> {
-    let found = api.events.catalog.iter().find(|event| event.kind == *path);
+    let found = api.events.catalog.events().iter().find(|event| event.kind == *path);
     let Some(event) = found else {
         let words = format!("event {} not found", shown(&path));
         return Err(Problem::new(Code::UnknownEvent, words));

@@ -20,5 +20,5 @@ pub(crate) async fn handle(api: Data<Api>) -> Json<CatalogReply> {
         description: event.description.clone(),
         schema: format!("/v1/events/schemas/{}", event.kind),
     };
-    Json(CatalogReply { events: api.events.catalog.iter().map(entry).collect() })
+    Json(CatalogReply { events: api.events.catalog.events().iter().map(entry).collect() })
 }

@@ -42,7 +42,7 @@ const BATCH: u32 = 200;
         ("type" = Option<String>, Query, description = "Only events with these names, separated by commas.", example = "pull_request.merged"),
         ("Last-Event-ID" = Option<String>, Header, description = "The position of the last event that was received; counts before `after`.", example = "1042"),
     ),
-    responses((status = OK, description = "The events, as they are emitted.", body = String, content_type = "text/event-stream"), OfStream),
+    responses((status = OK, description = "The events, as they are emitted.", body = String, content_type = "text/event-stream", example = json!("id: 1042\nevent: pull_request.merged\ndata: {\"type\":\"pull_request.merged\"}\n\n")), OfStream),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(

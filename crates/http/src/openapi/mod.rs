@@ -1,10 +1,21 @@
 //! The description of the API, made from the handlers.
 
-use std::sync::LazyLock;
+mod completion;
+mod webhooks;
 
+use std::io::Write as _;
+
+use actix_web::web::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
+use completion::Complete;
+
+use crate::api::EventDescription;
 use crate::dto::tests::DescribeParameters;
 use crate::problem::ProblemBody;
 use crate::routes::v1;
@@ -13,10 +24,11 @@ use crate::routes::v1;
 #[openapi(
     info(
         title = "Signalbox",
-        description = "A merge queue: pull requests are tested on top of the pull requests ahead of them, and only tested commits are merged.\n\nStates and modes are in upper case; a token that was created with `--compat v1-live` gets them in lower case. Requests may use any case.",
+        description = "A merge queue: pull requests are tested on top of the pull requests ahead of them, and only tested commits are merged.\n\nStates and modes are in upper case; a token that was created with `--compat v1-live` gets those in lower case whose schemas have `x-lower-case-for`. Requests may use any case.",
         version = "1.0.0",
         license(name = "Apache-2.0 OR MIT")
     ),
+    servers((url = "/", description = "This server.")),
     paths(
         v1::submit_pull_request::handle,
         v1::cancel_pull_request::handle,
@@ -39,6 +51,10 @@ use crate::routes::v1;
         v1::import_reports::handle,
         v1::list_uploads::handle,
         v1::get_upload::handle,
+        v1::get_quarantine_config::handle,
+        v1::create_bundle_upload::handle,
+        v1::receive_bundle::handle,
+        v1::upload_metrics::handle,
         v1::flaky::list_failing_tests::handle,
         v1::flaky::list_unhealthy_tests::handle,
         v1::flaky::list_quarantined_tests::handle,
@@ -86,7 +102,7 @@ use crate::routes::v1;
         (name = "events", description = "What happened, in the order in which it was committed."),
         (name = "service", description = "The service itself; no token is needed.")
     ),
-    modifiers(&Keys, &DescribeParameters)
+    modifiers(&Keys, &DescribeParameters, &Complete)
 )]
 struct Document;
 
@@ -94,18 +110,60 @@ struct Keys;
 
 impl Modify for Keys {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
-        let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-token")));
-        openapi.components.get_or_insert_default().add_security_scheme("ApiKeyAuth", key);
+        let components = openapi.components.get_or_insert_default();
+        for (name, header, description) in KEYS {
+            let value = ApiKeyValue::with_description(header, description);
+            components.add_security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)));
+        }
     }
 }
 
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
-    let mut text = Document::openapi().to_pretty_json().unwrap_or_default();
+/// The credentials: the name of the scheme, its header and a description.
+const KEYS: [(&str, &str, &str); 3] = [
+    ("ApiKeyAuth", "x-api-token", "A token. It may also be sent as `Authorization: Bearer`."),
+    (
+        "ForkedWorkflowRun",
+        "x-forked-workflow-run-id",
+        "The id of a running workflow for a pull request from a fork, which has no token. The git \
+         host confirms that it belongs to the pull request. Ignored when there is a token.",
+    ),
+    (
+        "PublicRepositoryId",
+        "x-trunk-public-repo-id",
+        "The public id of a repository, for uploads without a token. Ignored when there is a token.",
+    ),
+];
+
+/// The description of the API as JSON, with the payloads of the events of the catalog.
+pub fn document(catalog: &[EventDescription]) -> String {
+    let whole = Whole { document: Document::openapi(), webhooks: webhooks::messages(catalog) };
+    let mut text = serde_json::to_string_pretty(&whole).unwrap_or_default();
     text.push('\n');
     text
-});
+}
 
-/// The document as JSON.
-pub fn document() -> String {
-    DOCUMENT.clone()
+/// The derived description, and what cannot be derived.
+#[derive(Serialize)]
+struct Whole {
+    #[serde(flatten)]
+    document: utoipa::openapi::OpenApi,
+    webhooks: Map<String, Value>,
+}
+
+/// The description of the API as it is served.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    /// The JSON.
+    pub(crate) plain: Bytes,
+    /// The same in gzip.
+    pub(crate) gzip: Option<Bytes>,
+}
+
+impl Served {
+    pub(crate) fn of(catalog: &[EventDescription]) -> Self {
+        let plain = document(catalog);
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let written = encoder.write_all(plain.as_bytes()).and_then(|()| encoder.finish());
+        Self { plain: plain.into(), gzip: written.ok().map(Bytes::from) }
+    }
 }

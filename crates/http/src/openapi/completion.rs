@@ -1,0 +1,149 @@
+//! What the derived description lacks, by rules that hold for all of it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayItems, KnownFormat, Object, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{Components, OpenApi, RefOr, Schema};
+use utoipa::{Modify, Number};
+
+/// Every string of a request is refused with U+0000.
+const WITHOUT_NUL: &str = r"^[^\x00]*$";
+
+/// Requests of the public uploader, where any text is accepted.
+const ANY_TEXT: [&str; 3] = ["AnyRepository", "FailedTest", "QuarantineConfigRequest"];
+
+/// Completes the description.
+pub(super) struct Complete;
+
+impl Modify for Complete {
+    fn modify(&self, openapi: &mut OpenApi) {
+        let requests = requests(openapi);
+        let mut components = openapi.components.take().unwrap_or_default();
+        for (name, schema) in &mut components.schemas {
+            visit(schema, &mut widen);
+            if requests.contains(name) && !ANY_TEXT.contains(&name.as_str()) {
+                visit(schema, &mut refuse_nul);
+            }
+        }
+        for operation in openapi.paths.paths.values_mut().flat_map(operations) {
+            for parameter in operation.parameters.iter_mut().flatten() {
+                if let RefOr::T(parameter) = parameter
+                    && let Some(schema) = &mut parameter.schema
+                {
+                    visit(schema, &mut widen);
+                }
+            }
+            show_example(operation, &components);
+        }
+        openapi.components = Some(components);
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem { get, put, post, delete, .. } = item;
+    [get, put, post, delete].into_iter().flatten()
+}
+
+/// Visits every object of a schema.
+fn visit(schema: &mut RefOr<Schema>, change: &mut impl FnMut(&mut Object)) {
+    let RefOr::T(schema) = schema else { return };
+    match schema {
+        Schema::Object(object) => {
+            change(object);
+            object.properties.values_mut().for_each(|property| visit(property, change));
+            if let Some(AdditionalProperties::RefOr(others)) =
+                object.additional_properties.as_deref_mut()
+            {
+                visit(others, change);
+            }
+        }
+        Schema::Array(array) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                visit(items, change);
+            }
+        }
+        Schema::OneOf(choice) => choice.items.iter_mut().for_each(|item| visit(item, change)),
+        Schema::AllOf(parts) => parts.items.iter_mut().for_each(|item| visit(item, change)),
+        Schema::AnyOf(choice) => choice.items.iter_mut().for_each(|item| visit(item, change)),
+        _ => {}
+    }
+}
+
+/// Numbers of 32 bits without a sign do not fit into `int32`. Only they have a minimum and no
+/// maximum.
+fn widen(schema: &mut Object) {
+    let is_32_bits = matches!(schema.format, Some(SchemaFormat::KnownFormat(KnownFormat::Int32)));
+    if is_32_bits && schema.minimum.is_some() && schema.maximum.is_none() {
+        schema.format = Some(SchemaFormat::KnownFormat(KnownFormat::Int64));
+        schema.maximum = Some(Number::from(u32::MAX));
+    }
+}
+
+fn refuse_nul(schema: &mut Object) {
+    let is_text = match &schema.schema_type {
+        SchemaType::Type(only) => *only == Type::String,
+        SchemaType::Array(types) => types.contains(&Type::String),
+        SchemaType::AnyValue => false,
+    };
+    let is_formal = matches!(
+        schema.format,
+        Some(SchemaFormat::KnownFormat(
+            KnownFormat::Uuid | KnownFormat::DateTime | KnownFormat::Binary
+        ))
+    );
+    if is_text && !is_formal && schema.pattern.is_none() && schema.enum_values.is_none() {
+        schema.pattern = Some(WITHOUT_NUL.to_owned());
+    }
+}
+
+/// Adds the names of the schemas that a description refers to.
+fn names(description: &Value, found: &mut Vec<String>) {
+    match description {
+        Value::Object(object) => {
+            if let Some(Value::String(target)) = object.get("$ref") {
+                found.extend(target.rsplit('/').next().map(ToOwned::to_owned));
+            }
+            object.values().for_each(|value| names(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| names(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The schemas that bodies of requests are made of.
+fn requests(openapi: &mut OpenApi) -> BTreeSet<String> {
+    let mut open = Vec::new();
+    for operation in openapi.paths.paths.values_mut().flat_map(operations) {
+        let body = serde_json::to_value(&operation.request_body).unwrap_or_default();
+        names(&body, &mut open);
+    }
+    let schemas = openapi.components.as_ref().map(|components| &components.schemas);
+    let mut known = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if let Some(schema) = schemas.and_then(|schemas| schemas.get(&name)) {
+            names(&serde_json::to_value(schema).unwrap_or_default(), &mut open);
+        }
+        known.insert(name);
+    }
+    known
+}
+
+/// The example of a successful reply is that of its schema, unless it has one of its own.
+fn show_example(operation: &mut Operation, components: &Components) {
+    let Some(RefOr::T(reply)) = operation.responses.responses.get_mut("200") else { return };
+    for content in reply.content.values_mut() {
+        let RefOr::T(content) = content else { continue };
+        if content.example.is_some() || !content.examples.is_empty() {
+            continue;
+        }
+        let Some(RefOr::Ref(named)) = &content.schema else { continue };
+        let name = named.ref_location.rsplit('/').next().unwrap_or_default();
+        if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get(name) {
+            content.example.clone_from(&object.example);
+        }
+    }
+}
