@@ -39,9 +39,12 @@ pub enum Webhooks {
     Create {
         /// The URL that messages are sent to.
         url: String,
-        /// The events to send; default: all.
-        #[arg(long = "event", value_name = "NAME")]
+        /// The events to send; default: the ones of the public API.
+        #[arg(long = "event", value_name = "NAME", conflicts_with = "all_events")]
         events: Vec<String>,
+        /// Send all events, also the ones that the public API does not have.
+        #[arg(long)]
+        all_events: bool,
         /// A description.
         #[arg(long)]
         description: Option<String>,
@@ -62,11 +65,18 @@ pub enum Webhooks {
         #[arg(long)]
         url: Option<String>,
         /// The events to send.
-        #[arg(long = "event", value_name = "NAME", conflicts_with = "all_events")]
+        #[arg(
+            long = "event",
+            value_name = "NAME",
+            conflicts_with_all = ["all_events", "default_events"]
+        )]
         events: Vec<String>,
-        /// Send all events.
-        #[arg(long)]
+        /// Send all events, also the ones that the public API does not have.
+        #[arg(long, conflicts_with = "default_events")]
         all_events: bool,
+        /// Send the events of the public API.
+        #[arg(long)]
+        default_events: bool,
         /// A description.
         #[arg(long)]
         description: Option<String>,
@@ -158,36 +168,46 @@ pub enum Webhooks {
     },
 }
 
+/// The names of all events that the server has.
+async fn known_events(client: &Client) -> Result<Vec<String>, CliError> {
+    Ok(client.webhooks().await?.value.known_events)
+}
+
 pub async fn webhooks(action: Webhooks) -> Result<(), CliError> {
     match action {
         Webhooks::List { place } => {
             let found = place.client()?.webhooks().await?.value;
             found.webhooks.iter().for_each(|endpoint| show(endpoint, place.json, line));
         }
-        Webhooks::Create { url, events, description, disabled, place } => {
+        Webhooks::Create { url, events, all_events, description, disabled, place } => {
+            let client = place.client()?;
+            let events = if all_events { known_events(&client).await? } else { events };
             let new = NewWebhook { url, events, description, enabled: !disabled };
-            show(&place.client()?.create_webhook(&new).await?, place.json, secret);
+            show(&client.create_webhook(&new).await?, place.json, secret);
         }
         Webhooks::Update {
             id,
             url,
             events,
             all_events,
+            default_events,
             description,
             enable,
             disable,
             catch_up,
             place,
         } => {
+            let client = place.client()?;
+            let events = if all_events { known_events(&client).await? } else { events };
             let change = WebhookChange {
                 webhook_id: id,
                 url,
-                events: Some(events).filter(|events| all_events || !events.is_empty()),
+                events: Some(events).filter(|events| default_events || !events.is_empty()),
                 description,
                 enabled: (enable || disable).then_some(enable),
                 catch_up,
             };
-            done(&place, &place.client()?.update_webhook(&change).await?, "changed");
+            done(&place, &client.update_webhook(&change).await?, "changed");
         }
         Webhooks::Delete { id, place } => {
             done(&place, &place.client()?.delete_webhook(&id).await?, "deleted");

@@ -142,6 +142,10 @@ impl EventCatalog for FakeWebhooks {
         KINDS.map(str::to_owned).to_vec()
     }
 
+    fn defaults(&self) -> Vec<String> {
+        KINDS.map(str::to_owned).into_iter().filter(|it| it.starts_with("pull_request.")).collect()
+    }
+
     fn example(&self, kind: &str) -> Option<String> {
         KINDS.contains(&kind).then(|| format!("{{\"type\":\"{kind}\"}}"))
     }

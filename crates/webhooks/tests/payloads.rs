@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use serde_json::Value;
 use signalbox_domain::flaky;
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
-use signalbox_domain::ports::{EventWriter, QueuePlace};
+use signalbox_domain::ports::{EventCatalog as _, EventWriter, QueuePlace};
 use signalbox_domain::queue::{
     Command, Event, EventKind, Mode, RequestedState, Settings, SettingsPatch, Subject,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
-use signalbox_webhooks::{EventPayloads, catalog};
+use signalbox_webhooks::{EventPayloads, KnownEvents, catalog};
 
 /// Checks payloads against the schemas of their names.
 struct Schemas(BTreeMap<&'static str, Validator>);
@@ -114,6 +114,51 @@ fn every_event_has_a_schema_and_every_schema_an_event() {
     for event in catalog::all() {
         assert!(jsonschema::meta::is_valid(&event.schema()), "{}", event.name);
         assert!(catalog::page().contains(&format!("## `{}`", event.name)));
+    }
+}
+
+#[test]
+fn the_example_of_an_event_is_valid() {
+    let schemas = Schemas::new();
+    for kind in KnownEvents.kinds() {
+        let example = KnownEvents.example(&kind).expect("an example");
+        schemas.check(&serde_json::from_str(&example).expect("JSON"));
+    }
+}
+
+/// A field whose values the server knows has them in its schema, so that an example has one of them.
+#[test]
+fn words_are_listed() {
+    let names = ["status", "type", "action", "reason", "setting", "kind", "cause", "method"];
+    // A sentence of a person, and texts of a service that Signalbox does not have.
+    let free = ["reason", "fact_type", "status_reason"];
+    fn check(at: &str, schema: &Value, names: &[&str], free: &[&str], wrong: &mut Vec<String>) {
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let at = format!("{at}.{name}");
+            let is_word =
+                names.iter().any(|it| name.ends_with(it)) && !free.contains(&name.as_str());
+            let is_text = field["type"] == "string" && field.get("format").is_none();
+            if is_word && is_text && field.get("enum").is_none() && field.get("const").is_none() {
+                wrong.push(at.clone());
+            }
+            check(&at, field, names, free, wrong);
+            check(&at, &field["items"], names, free, wrong);
+        }
+    }
+    let mut wrong = Vec::new();
+    for event in catalog::all() {
+        check(event.name, &event.schema(), &names, &free, &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn an_endpoint_without_a_list_receives_the_events_of_the_public_api() {
+    let known: BTreeSet<&str> = catalog::all().map(|event| event.name).collect();
+    let default = BTreeSet::from(catalog::OF_THE_PUBLIC_API);
+    assert!(default.is_subset(&known) && default.len() == 19);
+    for ours in ["queue.state_changed", "test_case.renamed", "pull_request.removed_from_target"] {
+        assert!(known.contains(ours) && !default.contains(ours), "{ours}");
     }
 }
 

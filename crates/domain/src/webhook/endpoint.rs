@@ -76,7 +76,8 @@ pub struct EndpointSettings {
     pub url: String,
     /// A description, at most [`MAX_DESCRIPTION`] characters.
     pub description: String,
-    /// The names of the events that it receives; empty for all.
+    /// The names of the events that it receives; empty for
+    /// [the default ones](crate::ports::EventCatalog::defaults).
     pub kinds: Vec<String>,
 }
 

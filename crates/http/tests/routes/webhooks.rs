@@ -184,6 +184,25 @@ async fn only_events_of_the_filter_and_of_the_organization_are_sent() {
 }
 
 #[actix_web::test]
+async fn an_endpoint_without_a_list_receives_the_default_events() {
+    let server = Server::new().await;
+    let id = created(&server).await;
+    let list = call(&server, "list", json!({})).await.json();
+    assert_eq!(list["defaultEvents"], json!(["pull_request.merged", "pull_request.failed"]));
+    happens(&server, "queue.state_changed").await;
+    happens(&server, "pull_request.failed").await;
+    send(&server).await;
+    let posted = server.hooks.posted();
+    assert_eq!(posted.len(), 1, "{posted:?}");
+    assert_eq!(posted[0].2, "{\"type\":\"pull_request.failed\",\"number\":2}");
+    let all = json!({"webhookId": id, "events": list["knownEvents"]});
+    ok(&server, "update", all).await;
+    happens(&server, "queue.state_changed").await;
+    send(&server).await;
+    assert_eq!(server.hooks.posted().len(), 1);
+}
+
+#[actix_web::test]
 async fn deliveries_list_every_attempt_and_are_paged() {
     let server = Server::new().await;
     let id = created(&server).await;

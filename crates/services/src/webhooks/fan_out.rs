@@ -49,9 +49,9 @@ impl WebhookService {
         if room == 0 {
             return Ok(0);
         }
-        let kinds = &endpoint.settings.kinds;
-        let kinds = (!kinds.is_empty()).then_some(kinds.as_slice());
-        let events = self.parts.log.after(org, endpoint.cursor, kinds, room).await?;
+        let listed = &endpoint.settings.kinds;
+        let kinds = if listed.is_empty() { self.default_kinds() } else { listed.clone() };
+        let events = self.parts.log.after(org, endpoint.cursor, Some(&kinds), room).await?;
         let all = u32::try_from(events.len()).unwrap_or(u32::MAX) < room;
         let seen = events.last().map_or(endpoint.cursor, |event| event.position);
         // If all matching events were read, the filtered ones up to `end` are done, too.

@@ -94,4 +94,9 @@ impl WebhookService {
     pub fn kinds(&self) -> Vec<String> {
         self.parts.catalog.kinds()
     }
+
+    /// The public names of the events that an endpoint without a list receives.
+    pub fn default_kinds(&self) -> Vec<String> {
+        self.parts.catalog.defaults()
+    }
 }

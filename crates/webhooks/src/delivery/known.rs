@@ -14,6 +14,10 @@ impl EventCatalog for KnownEvents {
         catalog::all().map(|event| event.name.to_owned()).collect()
     }
 
+    fn defaults(&self) -> Vec<String> {
+        catalog::OF_THE_PUBLIC_API.map(str::to_owned).to_vec()
+    }
+
     fn example(&self, kind: &str) -> Option<String> {
         let event = catalog::find(kind)?;
         Some(example(&event.schema()).to_string())

@@ -34,6 +34,30 @@ pub fn all() -> impl Iterator<Item = &'static EventType> {
 
 pub use tests::NEVER_CAUSED;
 
+/// The events of the public API, which an endpoint without a list of events receives. Clients that
+/// were written for that API fail on other names.
+pub const OF_THE_PUBLIC_API: [&str; 19] = [
+    "pull_request.submitted",
+    "pull_request.queued",
+    "pull_request.testing",
+    "pull_request.pending_failure",
+    "pull_request.failed",
+    "pull_request.canceled",
+    "pull_request.merged",
+    "pull_request_batch.submitted",
+    "pull_request_batch.queued",
+    "pull_request_batch.testing",
+    "pull_request_batch.pending_failure",
+    "pull_request_batch.failed",
+    "pull_request_batch.canceled",
+    "pull_request_batch.merged",
+    "test_case.status_changed",
+    "test_case.quarantining_setting_changed",
+    "test_case.monitor_status_changed",
+    "test_case.investigation_completed",
+    "v2.test_case.status_changed",
+];
+
 /// The event of that name.
 pub fn find(name: &str) -> Option<&'static EventType> {
     all().find(|event| event.name == name)
@@ -44,7 +68,12 @@ pub fn page() -> String {
     let mut page = String::from(include_str!("head.md"));
     for event in all() {
         let schema = event.schema();
-        let _ = write!(page, "\n## `{}`\n\n{}\n\n", event.name, event.description);
+        let sent = if OF_THE_PUBLIC_API.contains(&event.name) {
+            ""
+        } else {
+            "\n\nSent only to endpoints that list it."
+        };
+        let _ = write!(page, "\n## `{}`\n\n{}{sent}\n\n", event.name, event.description);
         page += "| field | required | value |\n|---|---|---|\n";
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
-use signalbox_domain::flaky::{IncidentCause, IncidentState, MonitorStatus, TestStatus};
+use signalbox_domain::flaky::{
+    IncidentCause, IncidentState, MonitorKind, MonitorStatus, QuarantineOverride, TestStatus,
+    TriggerKind,
+};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::queue::{
     CancelReason, CompositionCheck, Culprit, Exit, FailReason, FailedTests, LandingChange,
@@ -114,6 +117,12 @@ shapes! {
     };
     /// The status of a monitor.
     MonitorState(&'static str) = one_of(MonitorStatus::NAMES, &[]);
+    /// The kind of a monitor.
+    MonitorKindWord(&'static str) = one_of(MonitorKind::NAMES, &[]);
+    /// What triggered a change of status.
+    TriggerWord(&'static str) = one_of(TriggerKind::NAMES, &[]);
+    /// Whether a test is quarantined whatever its status.
+    OverrideWord(&'static str) = one_of(QuarantineOverride::NAMES, &[]);
     /// The status of an incident.
     IncidentStateWord(&'static str) = one_of(IncidentState::NAMES, &[]);
     /// How an incident was recognized.

@@ -62,8 +62,8 @@ struct SettingChange {
     actor: Person,
     reason: Option<String>,
     timestamp: Time,
-    previous_quarantining_setting: &'static str,
-    updated_quarantining_setting: &'static str,
+    previous_quarantining_setting: OverrideWord,
+    updated_quarantining_setting: OverrideWord,
 }
 
 /// Who changed it.
@@ -94,8 +94,8 @@ public_event! {
 #[expect(clippy::struct_field_names, reason = "these are the names of the payload")]
 struct TriggeredBy {
     monitor_id: Option<Id>,
-    monitor_type: &'static str,
-    monitor_status: &'static str,
+    monitor_type: TriggerWord,
+    monitor_status: MonitorState,
 }
 
 /// A repository by its id.
@@ -124,7 +124,7 @@ public_event! {
 #[schemars(deny_unknown_fields)]
 struct KnownMonitor {
     id: Id,
-    r#type: &'static str,
+    r#type: MonitorKindWord,
     status: MonitorState,
 }
 
@@ -221,8 +221,8 @@ pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> 
                     },
                     reason: reason.clone(),
                     timestamp: event.at.into(),
-                    previous_quarantining_setting: previous.as_str(),
-                    updated_quarantining_setting: updated.as_str(),
+                    previous_quarantining_setting: OverrideWord(previous.as_str()),
+                    updated_quarantining_setting: OverrideWord(updated.as_str()),
                 },
             }
             .payload()
@@ -234,8 +234,8 @@ pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> 
             new_status: upper(*new),
             triggered_by: TriggeredBy {
                 monitor_id: triggered_by.monitor.map(|id| Id(id.to_string())),
-                monitor_type: triggered_by.kind.as_str(),
-                monitor_status: triggered_by.status.as_str(),
+                monitor_type: TriggerWord(triggered_by.kind.as_str()),
+                monitor_status: MonitorState(triggered_by.status.as_str()),
             },
             repository: repository(),
             test_case: slim(),
@@ -247,7 +247,7 @@ pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> 
                 timestamp: event.at.into(),
                 monitor: KnownMonitor {
                     id: Id(monitor.to_string()),
-                    r#type: kind.as_str(),
+                    r#type: MonitorKindWord(kind.as_str()),
                     status: MonitorState(status.as_str()),
                 },
                 evidence: evidence.as_ref().map(particulars).unwrap_or_default(),

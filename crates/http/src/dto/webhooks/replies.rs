@@ -34,7 +34,7 @@ pub(crate) struct WebhookReply {
     url: String,
     /// A description.
     description: String,
-    /// The names of the events to send; all when empty.
+    /// The names of the events to send; the ones of the public API when empty.
     events: Vec<String>,
     /// Whether it is on.
     enabled: bool,
@@ -116,18 +116,27 @@ impl CreatedWebhookReply {
         "secrets": [{"createdAt": "2026-09-17T10:16:02.000Z", "until": null}],
         "createdAt": "2026-09-17T10:16:02.000Z", "updatedAt": "2026-09-17T10:16:02.000Z"
     }],
-    "knownEvents": ["pull_request.merged", "pull_request.failed"]
+    "knownEvents": ["pull_request.merged", "queue.state_changed"],
+    "defaultEvents": ["pull_request.merged"]
 }))]
 pub(crate) struct WebhooksReply {
     /// In the order of creation.
     webhooks: Vec<WebhookReply>,
     /// The names of all events.
     known_events: Vec<String>,
+    /// The names of the events that are sent to an endpoint without a list: the ones of the public
+    /// API.
+    default_events: Vec<String>,
 }
 
 impl WebhooksReply {
-    pub(crate) fn of(endpoints: &[Endpoint], known_events: Vec<String>) -> Self {
-        Self { webhooks: endpoints.iter().map(WebhookReply::of).collect(), known_events }
+    pub(crate) fn of(
+        endpoints: &[Endpoint],
+        known_events: Vec<String>,
+        default_events: Vec<String>,
+    ) -> Self {
+        let webhooks = endpoints.iter().map(WebhookReply::of).collect();
+        Self { webhooks, known_events, default_events }
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct CreateWebhookRequest {
     /// A description; at most 500 characters.
     #[schema(value_type = Option<String>, max_length = 500)]
     description: Field<Text>,
-    /// The names of the events to send; all when omitted or empty.
+    /// The names of the events to send; the ones of the public API when omitted or empty.
     #[schema(value_type = Option<Vec<EventWord>>, max_items = 100)]
     events: Field<List<Text>>,
     /// Whether the endpoint is on; default `true`.
@@ -130,7 +130,7 @@ pub(crate) struct UpdateWebhookRequest {
     /// A description; at most 500 characters.
     #[schema(value_type = Option<String>, max_length = 500)]
     description: Field<Text>,
-    /// The names of the events to send; all when empty.
+    /// The names of the events to send; the ones of the public API when empty.
     #[schema(value_type = Option<Vec<EventWord>>, max_items = 100)]
     events: Field<List<Text>>,
     /// Whether it is on. Turning it on clears earlier failures.

@@ -32,7 +32,7 @@ pub(crate) fn page(listed: &[Listed], kinds: &[String], visitor: &Visitor, now: 
         };
         let waiting = if waiting == 0 { String::new() } else { format!("{waiting} waiting") };
         let kinds = match endpoint.settings.kinds.len() {
-            0 => "all".to_owned(),
+            0 => "of the public API".to_owned(),
             1..=3 => endpoint.settings.kinds.join(", "),
             more => format!("{more} events"),
         };

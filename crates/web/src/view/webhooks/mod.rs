@@ -84,7 +84,7 @@ fn fields(kinds: &[String], endpoint: Option<&Endpoint>) -> Vec<Field> {
             kind: "boxes",
             value: settings.map(|it| it.kinds.join("\n")).unwrap_or_default(),
             options: kinds.iter().map(|it| (it.clone(), it.clone())).collect(),
-            hint: "None selected: all events.".to_owned(),
+            hint: "None selected: the pull request and test events of the public API.".to_owned(),
             ..Field::default()
         },
     ]

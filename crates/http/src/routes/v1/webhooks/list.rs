@@ -24,5 +24,6 @@ pub(crate) async fn handle(
 ) -> Result<Json<WebhooksReply>, Problem> {
     let () = body;
     let endpoints = api.webhooks.endpoints(&caller).await?;
-    Ok(Json(WebhooksReply::of(&endpoints, api.webhooks.kinds())))
+    let (known, default) = (api.webhooks.kinds(), api.webhooks.default_kinds());
+    Ok(Json(WebhooksReply::of(&endpoints, known, default)))
 }
