@@ -1,6 +1,7 @@
 //! The figures of `docs/domain/policies.md` are what its commands print. `SIGNALBOX_UPDATE=1` writes
 //! them again.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
@@ -35,7 +36,8 @@ fn rewritten(page: &str, block: impl Fn(&str) -> String) -> String {
     for block_and_text in blocks {
         let (old, after) = block_and_text.split_once(END).expect("a block ends");
         let command = old.lines().next().expect("a block has a command");
-        text.push_str(&format!("{BEGIN}{command}\n{}\n{END}{after}", block(command)));
+        let output = block(command);
+        let _written = write!(text, "{BEGIN}{command}\n{output}\n{END}{after}");
     }
     text
 }

@@ -207,10 +207,8 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "cancelPullRequest"
             | "restartTestsOnPullRequest"
             | "setImpactedTargets" => Scope::QueueSubmit,
-            // It needs two: see above.
-            "listFailuresOfTestRun" => continue,
-            // One of two is enough.
-            "getQuarantineConfig" => continue,
+            // One needs two, see above; for the other, one of two is enough.
+            "listFailuresOfTestRun" | "getQuarantineConfig" => continue,
             "reportCheckResult" => Scope::ChecksReport,
             "uploadTestReports" | "createCiRun" | "createBundleUpload" => Scope::TestsUpload,
             "listTestUploads" | "getTestUpload" => Scope::TestsRead,

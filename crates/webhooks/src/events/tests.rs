@@ -7,7 +7,10 @@ use signalbox_domain::flaky::{Event, EventKind, Evidence, Reading, TestStatus};
 use signalbox_domain::ports::TestSnapshot;
 
 use super::catalog::EventType;
-use super::shapes::{Id, MonitorState, Particulars, Share, Status, Time, UpperStatus, Url};
+use super::shapes::{
+    Id, MonitorKindWord, MonitorState, OverrideWord, Particulars, Share, Status, Time, TriggerWord,
+    UpperStatus, Url,
+};
 use super::test_case::{CurrentStatus, Links, SlimTest, WholeTest, repository_url};
 use super::{PublicEvent, public_event};
 
