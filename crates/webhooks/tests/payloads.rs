@@ -126,25 +126,26 @@ fn the_example_of_an_event_is_valid() {
     }
 }
 
+/// Adds the fields with the names of words that have no list of values.
+fn check(at: &str, schema: &Value, names: &[&str], free: &[&str], wrong: &mut Vec<String>) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let at = format!("{at}.{name}");
+        let is_word = names.iter().any(|it| name.ends_with(it)) && !free.contains(&name.as_str());
+        let is_text = field["type"] == "string" && field.get("format").is_none();
+        if is_word && is_text && field.get("enum").is_none() && field.get("const").is_none() {
+            wrong.push(at.clone());
+        }
+        check(&at, field, names, free, wrong);
+        check(&at, &field["items"], names, free, wrong);
+    }
+}
+
 /// A field whose values the server knows has them in its schema, so that an example has one of them.
 #[test]
 fn words_are_listed() {
     let names = ["status", "type", "action", "reason", "setting", "kind", "cause", "method"];
     // A sentence of a person, and texts of a service that Signalbox does not have.
     let free = ["reason", "fact_type", "status_reason"];
-    fn check(at: &str, schema: &Value, names: &[&str], free: &[&str], wrong: &mut Vec<String>) {
-        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-            let at = format!("{at}.{name}");
-            let is_word =
-                names.iter().any(|it| name.ends_with(it)) && !free.contains(&name.as_str());
-            let is_text = field["type"] == "string" && field.get("format").is_none();
-            if is_word && is_text && field.get("enum").is_none() && field.get("const").is_none() {
-                wrong.push(at.clone());
-            }
-            check(&at, field, names, free, wrong);
-            check(&at, &field["items"], names, free, wrong);
-        }
-    }
     let mut wrong = Vec::new();
     for event in catalog::all() {
         check(event.name, &event.schema(), &names, &free, &mut wrong);
