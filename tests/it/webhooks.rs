@@ -160,7 +160,7 @@ async fn secrets_are_rotated_with_an_overlap_and_never_shown_again() {
     receiver.knows(&[&third]);
     test(3).await;
     assert_eq!(receiver.complaints(), Vec::<String>::new());
-    assert!(run(&["list"]).contains(&format!("{url} (on) [all]")));
+    assert!(run(&["list"]).contains(&format!("{url} (on) [of the public API]")));
     let listed = [run(&["list", "--json"]), run(&["deliveries", &id, "--json"])].concat();
     let told = run(&["deliveries", &id]);
     assert_eq!(

@@ -256,7 +256,7 @@ fn line(endpoint: &Webhook) -> String {
         (false, _) => format!("off: {}", endpoint.off_reason.as_deref().unwrap_or_default()),
     };
     let names = &endpoint.events;
-    let names = if names.is_empty() { "all".to_owned() } else { names.join(" ") };
+    let names = if names.is_empty() { "of the public API".to_owned() } else { names.join(" ") };
     format!("{} {} ({state}) [{names}]", endpoint.id, endpoint.url)
 }
 
@@ -326,7 +326,7 @@ mod tests {
             "events": [], "failingSince": "2026-01-01T00:00:00.000Z",
         });
         let endpoint: Webhook = serde_json::from_value(endpoint).expect("an endpoint");
-        assert_eq!(line(&endpoint), "1 https://a.test/ (off: failing) [all]");
+        assert_eq!(line(&endpoint), "1 https://a.test/ (off: failing) [of the public API]");
         let delivery = json!({
             "id": "2", "createdAt": "2026-01-01T00:00:00.000Z", "event": "a.b", "state": "pending",
             "nextAttemptAt": "2026-01-01T00:00:05.000Z",

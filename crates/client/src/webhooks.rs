@@ -105,6 +105,7 @@ pub struct WebhookSecret {
 
 /// The endpoints.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Webhooks {
     /// In the order of creation.
     pub webhooks: Vec<Reply<Webhook>>,

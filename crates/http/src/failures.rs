@@ -95,7 +95,12 @@ macro_rules! failures {
             impl IntoResponses for $name {
                 fn responses() -> Responses {
                     let groups: &[&[Code]] = &[$(&$group,)* &[$(Code::$code),*]];
-                    described(&groups.concat())
+                    let mut codes = groups.concat();
+                    // Every address is refused with U+0000.
+                    if !codes.contains(&Code::Invalid) {
+                        codes.push(Code::Invalid);
+                    }
+                    described(&codes)
                 }
             }
         )+
