@@ -6,7 +6,6 @@ mod audit;
 mod backup;
 mod ci_tokens;
 mod commands;
-mod described;
 mod doctor;
 mod endings;
 mod events;

@@ -33,9 +33,9 @@ fn example(document: &Value, operation: &Value) -> Option<Value> {
     examples.into_iter().find(|it| it.is_object()).cloned()
 }
 
-/// The question of the uploader whose failures count if it is refused: nothing has such a name, so
-/// nothing is quarantined.
-const QUESTION: &str = "/v1/metrics/getQuarantineConfig";
+/// The uploader counts every failure when this look-up is refused, so it is answered: no test with
+/// such a name is quarantined.
+const LOOKUP: &str = "/v1/metrics/getQuarantineConfig";
 
 async fn is_refused_everywhere(on: On) {
     let system = System::new(on, "exit 0\n", 1).await;
@@ -65,7 +65,7 @@ async fn is_refused_everywhere(on: On) {
             let mut body = body.clone();
             *body.pointer_mut(&place).expect("it is there") = json!("a\0b");
             let reply = system.send(Method::POST, &path, &headers, body.to_string()).await;
-            if path == QUESTION {
+            if path == LOOKUP {
                 assert_eq!(reply.json()["testIds"], json!([]), "{place}: {}", reply.text);
             } else {
                 assert_eq!(reply.status, 400, "{path} {place}: {}", reply.text);

@@ -12,7 +12,7 @@ use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::testing::Quiet;
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 use signalbox_http::{
-    Admission, Api, EventCatalog, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks,
+    Admission, Api, DescribedEvents, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks,
 };
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
@@ -113,7 +113,7 @@ impl Product {
                     context.repositories(),
                 )),
                 hub: EventHub::default(),
-                catalog: EventCatalog::from_iter([]),
+                catalog: DescribedEvents::from_iter([]),
             },
             flaky: FlakyApi {
                 service,

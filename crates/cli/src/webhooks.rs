@@ -42,7 +42,7 @@ pub enum Webhooks {
         /// The events to send; default: the ones of the public API.
         #[arg(long = "event", value_name = "NAME", conflicts_with = "all_events")]
         events: Vec<String>,
-        /// Send all events, also the ones that the public API does not have.
+        /// Send all events that the server has now, also the ones that the public API lacks.
         #[arg(long)]
         all_events: bool,
         /// A description.
@@ -71,7 +71,7 @@ pub enum Webhooks {
             conflicts_with_all = ["all_events", "default_events"]
         )]
         events: Vec<String>,
-        /// Send all events, also the ones that the public API does not have.
+        /// Send all events that the server has now, also the ones that the public API lacks.
         #[arg(long, conflicts_with = "default_events")]
         all_events: bool,
         /// Send the events of the public API.

@@ -111,8 +111,6 @@ pub struct Webhooks {
     pub webhooks: Vec<Reply<Webhook>>,
     /// The names of all events.
     pub known_events: Vec<String>,
-    /// The names of the events that are sent to an endpoint without a list.
-    pub default_events: Vec<String>,
 }
 
 /// A message that was made as a test.

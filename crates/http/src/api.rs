@@ -55,15 +55,15 @@ pub struct EventDescription {
 
 /// Every public event, and the description of the API that has their payloads.
 #[derive(Clone, Debug)]
-pub struct EventCatalog(Arc<(Vec<EventDescription>, OnceLock<Served>)>);
+pub struct DescribedEvents(Arc<(Vec<EventDescription>, OnceLock<Served>)>);
 
-impl FromIterator<EventDescription> for EventCatalog {
+impl FromIterator<EventDescription> for DescribedEvents {
     fn from_iter<I: IntoIterator<Item = EventDescription>>(events: I) -> Self {
         Self(Arc::new((events.into_iter().collect(), OnceLock::new())))
     }
 }
 
-impl EventCatalog {
+impl DescribedEvents {
     pub(crate) fn events(&self) -> &[EventDescription] {
         &self.0.0
     }
@@ -82,7 +82,7 @@ pub struct EventsApi {
     /// Wakes and ends streams.
     pub hub: EventHub,
     /// Every event that there is.
-    pub catalog: EventCatalog,
+    pub catalog: DescribedEvents,
 }
 
 /// The state of all routes.

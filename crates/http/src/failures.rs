@@ -96,7 +96,7 @@ macro_rules! failures {
                 fn responses() -> Responses {
                     let groups: &[&[Code]] = &[$(&$group,)* &[$(Code::$code),*]];
                     let mut codes = groups.concat();
-                    // Every address is refused with U+0000.
+                    // An address with U+0000 is refused, whatever the operation.
                     if !codes.contains(&Code::Invalid) {
                         codes.push(Code::Invalid);
                     }

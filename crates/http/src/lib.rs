@@ -27,7 +27,7 @@ mod targets_reporter;
 
 pub use admission::{Admission, Admitted, Share, admit, to_the_end};
 pub use api::{
-    Api, EventCatalog, EventDescription, EventsApi, FlakyApi, Readiness, app, configure,
+    Api, DescribedEvents, EventDescription, EventsApi, FlakyApi, Readiness, app, configure,
 };
 pub use client::{TrustedProxies, client_address};
 pub use dto::tests::TestLinks;

@@ -3,9 +3,8 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use signalbox_domain::queue::Settings;
+use signalbox_domain::queue::{Mode, Settings};
 
-use crate::study::mode;
 use crate::written::{document, table};
 use crate::{Arrivals, Choice, Durations, Overlap, SimulationError, Study, Workload};
 
@@ -107,12 +106,11 @@ impl Simulate {
 
     fn workload(&self) -> Workload {
         let (per_hour, swing) = (self.per_hour, self.daily_swing);
-        let arrivals = if per_hour == 0.0 {
-            Arrivals::Burst
-        } else if swing == 0.0 {
-            Arrivals::Poisson { per_hour }
-        } else {
-            Arrivals::Daily { per_hour, swing }
+        let arrivals = match (per_hour == 0.0, swing == 0.0) {
+            (true, true) => Arrivals::Burst,
+            (false, true) => Arrivals::Poisson { per_hour },
+            // A rate of 0 cannot rise and fall: it is refused.
+            (_, false) => Arrivals::Daily { per_hour, swing },
         };
         Workload {
             pull_requests: self.pull_requests,
@@ -137,7 +135,7 @@ impl Simulate {
             });
         }
         let others = Settings::builder()
-            .mode(mode(self.parallel))
+            .mode(if self.parallel { Mode::Parallel } else { Mode::Single })
             .can_optimistically_merge(self.optimistic)
             .pending_failure_depth(self.pending_failure_depth)
             .batching_max_wait_time_minutes(self.batch_wait)
@@ -232,7 +230,8 @@ mod tests {
 
     #[test]
     fn bad_input_is_named_with_its_rule() {
-        let cases: [(&[&str], &str); 6] = [
+        let cases: [(&[&str], &str); 7] = [
+            (&["--per-hour=0", "--daily-swing=0.5"], "invalid number of pull requests an hour 0"),
             (&["--test-minutes=long"], "expected minutes such as 30, 20-40 or 30~0.35"),
             (&["--overlap=some"], "expected everything, pairs:0.03 or areas:50"),
             (&["--seeds=0"], "0 is not in 1..=1000"),

@@ -1,6 +1,6 @@
 //! Studies: the same streams under several combinations of settings, over several seeds.
 
-use signalbox_domain::queue::{Mode, Settings};
+use signalbox_domain::queue::Settings;
 
 use crate::numbers::{float, ratio};
 use crate::{Arrivals, Interval, Outcome, Sample, SimulationError, Workload, simulate};
@@ -153,9 +153,4 @@ fn keeps_up(outcomes: &[Outcome]) -> bool {
         last += minutes.iter().rev().take(third).sum::<f64>();
     }
     last <= GROWTH * first
-}
-
-/// The lanes of a queue, as a word on the command line.
-pub(crate) const fn mode(parallel: bool) -> Mode {
-    if parallel { Mode::Parallel } else { Mode::Single }
 }

@@ -1,8 +1,8 @@
 //! Values of states and modes: written in the case of the caller's token, parsed in any case.
 
 use signalbox_domain::flaky::{
-    AutoQuarantine, BranchClass, IncidentCause, IncidentState, MonitorKind, MuteLength,
-    QuarantineOverride, Template,
+    AutoQuarantine, BranchClass, Classification, IncidentCause, IncidentState, MonitorKind,
+    MuteLength, QuarantineOverride, Template,
 };
 use signalbox_domain::queue::{
     BisectionPart, BlockReason, CheckConclusion, CheckStatus, CompositionCheck, MergeMethod, Mode,
@@ -15,6 +15,8 @@ use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+
+use super::tests::{CAUSES, CONCLUSIONS, PROVIDERS};
 
 /// Writes enum values in the case of the caller's token.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +102,7 @@ described! {
         ["IN_PROGRESS", "FAILED", "CANCELLED", "SUCCEEDED"];
 }
 
-pub(super) fn in_one_case(description: &str, words: &[&str]) -> RefOr<Schema> {
+fn in_one_case(description: &str, words: &[&str]) -> RefOr<Schema> {
     ObjectBuilder::new()
         .schema_type(SchemaType::new(Type::String))
         .description(Some(description))
@@ -129,14 +131,14 @@ macro_rules! in_one_case {
 
 /// The same for enums that the domain does not have.
 macro_rules! listed {
-    ($($name:ident, $description:literal, [$($word:expr),+ $(,)?];)+) => {
+    ($($name:ident, $description:literal, $words:expr;)+) => {
         $(
             #[derive(Debug)]
             pub(crate) struct $name;
 
             impl PartialSchema for $name {
                 fn schema() -> RefOr<Schema> {
-                    in_one_case($description, &[$($word),+])
+                    in_one_case($description, &$words)
                 }
             }
 
@@ -162,26 +164,15 @@ in_one_case! {
 
 listed! {
     UnhealthyWord, "The status of tests that are not healthy.", ["FLAKY", "BROKEN"];
-    MonitorActionWord, "What a monitor does; `label` is for a dry run.", ["flaky", "broken", "label"];
+    MonitorActionWord, "What a monitor does; `label` is for a dry run.", [Classification::NAMES, &["label"]].concat();
+    MuteLengthWord, "How long a monitor is muted; `none` ends a mute.", [MuteLength::NAMES, &["none"]].concat();
     IncidentDecisionWord, "`confirm`: its failures stay excluded. `dismiss`: they count.", ["confirm", "dismiss"];
     BatchingPolicyWord, "What happens to the targets of a pattern.", ["isolate"];
     AllTargetsWord, "Every target.", ["ALL"];
-    CiConclusionWord, "How a CI run ended.", ["success", "failure", "skipped", "cancelled"];
-    CiCauseWord, "What decided how a CI run ended.", ["test", "ci"];
+    CiProviderWord, "A CI system.", PROVIDERS;
+    CiConclusionWord, "How a CI run ended.", CONCLUSIONS;
+    CiCauseWord, "What decided how a CI run ended.", CAUSES;
 }
-
-/// How long a monitor is muted, or `none`.
-#[derive(Debug)]
-pub(crate) struct MuteLengthWord;
-
-impl PartialSchema for MuteLengthWord {
-    fn schema() -> RefOr<Schema> {
-        let words = [MuteLength::NAMES, &["none"]].concat();
-        in_one_case("How long a monitor is muted; `none` ends a mute.", &words)
-    }
-}
-
-impl ToSchema for MuteLengthWord {}
 
 /// The enum of the setting `mode`, for requests that have it without the other settings.
 #[derive(Debug)]

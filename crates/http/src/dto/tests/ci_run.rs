@@ -3,13 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use signalbox_domain::ids::RepoName;
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 use super::super::field::{Errors, Field, object_form, shown};
 use super::super::forms::{Count, Text};
 use super::super::place::{RepoRef, Request, check_repository};
-use super::super::words::{CiCauseWord, CiConclusionWord, in_one_case};
+use super::super::words::{CiCauseWord, CiConclusionWord, CiProviderWord};
 use super::commands::text;
 use super::{NamedOrg, slug, time};
 
@@ -70,19 +69,8 @@ pub(crate) struct CiRunReply {
     pub(crate) run_id: String,
 }
 
-/// The names of CI systems.
-#[derive(Debug)]
-pub(crate) struct CiProviderWord;
-
-impl PartialSchema for CiProviderWord {
-    fn schema() -> RefOr<Schema> {
-        in_one_case("A CI system.", &PROVIDERS)
-    }
-}
-
-impl ToSchema for CiProviderWord {}
-
-const PROVIDERS: [&str; 12] = [
+/// CI systems.
+pub(crate) const PROVIDERS: [&str; 12] = [
     "github",
     "jenkins",
     "circleci",
@@ -96,6 +84,12 @@ const PROVIDERS: [&str; 12] = [
     "drone",
     "buildkite",
 ];
+
+/// How a CI run ends.
+pub(crate) const CONCLUSIONS: [&str; 4] = ["success", "failure", "skipped", "cancelled"];
+
+/// What decides how it ends.
+pub(crate) const CAUSES: [&str; 2] = ["test", "ci"];
 
 fn one_of(errors: &mut Errors, pointer: &str, field: Field<Text>, words: &[&str]) -> Option<Value> {
     let Some(Text(text)) = errors.optional(pointer, field) else { return Some(Value::Null) };
@@ -120,10 +114,8 @@ impl Request for CiRunRequest {
         let sha = text(errors, "/sha", self.sha);
         let attempt = errors.required("/attempt", self.attempt).map(|it| it.0);
         let provider = one_of(errors, "/provider", self.provider, &PROVIDERS);
-        let ends = ["success", "failure", "skipped", "cancelled"];
-        let conclusion = one_of(errors, "/run_conclusion", self.run_conclusion, &ends);
-        let causes = ["test", "ci"];
-        let cause = one_of(errors, "/run_conclusion_cause", self.run_conclusion_cause, &causes);
+        let conclusion = one_of(errors, "/run_conclusion", self.run_conclusion, &CONCLUSIONS);
+        let cause = one_of(errors, "/run_conclusion_cause", self.run_conclusion_cause, &CAUSES);
         let job_id = errors.optional("/providers_job_id", self.providers_job_id).map(|it| it.0);
         let run_id = errors.optional("/providers_run_id", self.providers_run_id).map(|it| it.0);
         let document = json!({

@@ -16,7 +16,7 @@ mod run_failures;
 mod settings;
 mod test_case;
 
-pub(crate) use ci_run::{CiRunReply, CiRunRequest};
+pub(crate) use ci_run::{CAUSES, CONCLUSIONS, CiRunReply, CiRunRequest, PROVIDERS};
 pub(crate) use commands::{
     FlagRequest, HistoryRequest, MuteRequest, OverrideRequest, TicketRequest,
 };

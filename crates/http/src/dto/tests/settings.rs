@@ -127,7 +127,7 @@ pub(crate) struct UpdateSettingsRequest {
     /// The fewest tests of an upload that can be excluded.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 100_000)]
     infrastructure_min_tests: Field<Count>,
-    /// How many tests of an upload must share a failure for it to be excluded; 0: off.
+    /// How many tests of an upload must share a failure for it to be excluded, at least 2; 0: off.
     #[schema(value_type = Option<u32>, maximum = 100_000)]
     infrastructure_same_failure_tests: Field<Count>,
     /// Whether uploads without a token count.

@@ -4,7 +4,7 @@ use signalbox_domain::time::Timestamp;
 use signalbox_domain::webhook::{Attempt, Endpoint, Message, MessageState};
 use signalbox_wording::{Named, Tone};
 
-use super::{endpoint_path, fields, form, meaning, menu, message_path, state};
+use super::{endpoint_path, fields, form, meaning, menu, message_path, named, state};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{ago, plain, sentence, span};
 use crate::visitor::Visitor;
@@ -57,8 +57,7 @@ pub(crate) fn page(
 }
 
 fn facts(endpoint: &Endpoint, now: Timestamp) -> Vec<(&'static str, Cell)> {
-    let kinds = &endpoint.settings.kinds;
-    let kinds = if kinds.is_empty() { "all".to_owned() } else { kinds.join(", ") };
+    let kinds = named(&endpoint.settings.kinds);
     let secrets: Vec<String> = endpoint
         .secrets
         .iter()

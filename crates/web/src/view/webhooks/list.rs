@@ -3,7 +3,7 @@
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::webhook::{Endpoint, Message, MessageState};
 
-use super::{endpoint_path, fields, menu, state};
+use super::{endpoint_path, fields, menu, named, state};
 use crate::model::{Block, Cell, Form, Page, Section, Table};
 use crate::text::{ago, plain};
 use crate::visitor::Visitor;
@@ -32,8 +32,7 @@ pub(crate) fn page(listed: &[Listed], kinds: &[String], visitor: &Visitor, now: 
         };
         let waiting = if waiting == 0 { String::new() } else { format!("{waiting} waiting") };
         let kinds = match endpoint.settings.kinds.len() {
-            0 => "of the public API".to_owned(),
-            1..=3 => endpoint.settings.kinds.join(", "),
+            0..=3 => named(&endpoint.settings.kinds),
             more => format!("{more} events"),
         };
         table.push(

@@ -90,6 +90,11 @@ fn fields(kinds: &[String], endpoint: Option<&Endpoint>) -> Vec<Field> {
     ]
 }
 
+/// The names of an endpoint's events, if there are any.
+fn named(kinds: &[String]) -> String {
+    if kinds.is_empty() { "of the public API".to_owned() } else { kinds.join(", ") }
+}
+
 /// A form about an endpoint.
 fn form(org: &str, id: EndpointId, action: &str, title: &str, button: &str) -> Form {
     Form {

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::described::fits;
+mod requests;
+
+pub(crate) use requests::{Pieces, Reply};
 
 /// The longest that anything is waited for.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -18,33 +20,6 @@ const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\
 pub(crate) enum On {
     Sqlite,
     Postgres,
-}
-
-/// A stream, piece by piece.
-pub(crate) type Pieces =
-    std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<Vec<u8>>>>>;
-
-/// A reply as it came.
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) text: String,
-    headers: reqwest::header::HeaderMap,
-}
-
-impl Reply {
-    pub(crate) fn header(&self, name: &str) -> String {
-        let value = self.headers.get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_owned()
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
-    }
-
-    /// The code of a problem.
-    pub(crate) fn code(&self) -> String {
-        self.json()["code"].as_str().unwrap_or_default().to_owned()
-    }
 }
 
 /// Everything that a test needs.
@@ -228,39 +203,6 @@ impl System {
         (part("id"), part("token"))
     }
 
-    /// Sends a request just so.
-    pub(crate) async fn send(
-        &self,
-        method: reqwest::Method,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: String,
-    ) -> Reply {
-        self.send_bytes(method, path, headers, body.into()).await
-    }
-
-    /// Sends a request with any body.
-    pub(crate) async fn send_bytes(
-        &self,
-        method: reqwest::Method,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: reqwest::Body,
-    ) -> Reply {
-        let url = format!("http://127.0.0.1:{}{path}", self.port);
-        let mut request = self.http.request(method.clone(), url).body(body);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let reply = request.send().await.expect("a reply");
-        let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
-        let text = reply.text().await;
-        if let Ok(text) = &text {
-            fits(method.as_str(), path, status, &headers, text);
-        }
-        Reply { status, headers, text: text.unwrap_or_default() }
-    }
-
     /// Makes a branch with these files on `main`, and opens a pull request from it.
     pub(crate) fn pull_request(&self, branch: &str, files: &[(&str, &str)]) -> u64 {
         self.pull_request_on("main", branch, files)
@@ -338,60 +280,6 @@ impl System {
         output(Command::new("kill").args(["-TERM", &server.id().to_string()]));
         let status = server.wait().expect("gone");
         (status.code(), begun.elapsed())
-    }
-
-    /// Calls an operation; its status and reply.
-    pub(crate) async fn try_call(&self, operation: &str, mut body: Value) -> (u16, Value) {
-        body["repo"] = json!({ "host": "git.local", "owner": "acme", "name": "calc" });
-        if body["targetBranch"].is_null() {
-            body["targetBranch"] = json!("main");
-        }
-        let url = format!("http://127.0.0.1:{}/v1/{operation}", self.port);
-        let request = self.http.post(url).header("x-api-token", &self.token).json(&body);
-        let reply = request.send().await.expect("a reply");
-        let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
-        let text = reply.text().await.expect("a body");
-        fits("POST", &format!("/v1/{operation}"), status, &headers, &text);
-        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
-    }
-
-    /// Calls an operation that must succeed.
-    pub(crate) async fn call(&self, operation: &str, body: Value) -> Value {
-        let (status, reply) = self.try_call(operation, body).await;
-        assert_eq!(status, 200, "{operation}: {reply}");
-        reply
-    }
-
-    /// Creates the queue of another branch.
-    pub(crate) async fn create_queue(&self, branch: &str, mut body: Value) {
-        body["targetBranch"] = json!(branch);
-        self.call("createQueue", body).await;
-    }
-
-    /// Reads an address of the server.
-    pub(crate) async fn get(&self, path: &str) -> String {
-        let url = format!("http://127.0.0.1:{}{path}", self.port);
-        let reply = self.http.get(url).header("x-api-token", &self.token).send().await;
-        let reply = reply.expect("a reply");
-        let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
-        let text = reply.text().await.expect("a body");
-        fits("GET", path, status, &headers, &text);
-        text
-    }
-
-    /// Opens a stream.
-    pub(crate) async fn follow(&self, path: &str) -> Pieces {
-        self.follow_from(path, "").await
-    }
-
-    /// Opens a stream again after the event with that id.
-    pub(crate) async fn follow_from(&self, path: &str, last: &str) -> Pieces {
-        let url = format!("http://127.0.0.1:{}{path}", self.port);
-        let request = self.http.get(url).header("x-api-token", &self.token);
-        let reply = request.header("last-event-id", last).send().await;
-        let reply = reply.expect("a reply").error_for_status().expect("a stream");
-        let pieces = reply.bytes_stream();
-        Box::pin(futures_util::StreamExt::map(pieces, |piece| piece.map(|it| it.to_vec())))
     }
 
     /// Another server on the same database.
