@@ -241,6 +241,19 @@ async fn a_check_that_fills_the_disk_is_ended() {
 }
 
 #[tokio::test]
+async fn a_full_disk_is_not_taken_for_a_sandbox_that_does_not_work() {
+    if !works_here() {
+        return;
+    }
+    let settings = SandboxSettings { keep_free_mib: u32::MAX, ..SandboxSettings::default() };
+    let place = Place::new(settings);
+    place.sandbox.ready().await.expect("the sandbox works");
+    let (ended, _) = place.run("true").await;
+    let words = format!("{:?}", ended.expect_err("it waits for space"));
+    assert!(words.contains("MiB free, and sandbox.keep_free_mib is 4294967295"), "{words}");
+}
+
+#[tokio::test]
 async fn too_many_processes_are_refused_to_the_check_alone() {
     if !works_here() {
         return;

@@ -99,11 +99,16 @@ pub async fn schedule<A: Send + Sync + 'static>(
                 backoff.pause()
             }
         };
-        tokio::select! {
-            Some(_) = running.join_next(), if !running.is_empty() => {}
-            Ok(()) = bell.changed(), if !backoff.is_failing() => {}
-            () = tokio::time::sleep(pause) => {}
-            _ = stopped.wait_for(|stopped| *stopped) => break,
+        let fallback = tokio::time::sleep(pause);
+        tokio::pin!(fallback);
+        loop {
+            tokio::select! {
+                // A job that ends makes no other job due.
+                Some(_) = running.join_next(), if !running.is_empty() => {}
+                Ok(()) = bell.changed(), if !backoff.is_failing() => break,
+                () = &mut fallback => break,
+                _ = stopped.wait_for(|stopped| *stopped) => break,
+            }
         }
     }
     while running.join_next().await.is_some() {}

@@ -79,7 +79,10 @@ impl LocalSandbox {
         };
         let (_never, mut stopped) = watch::channel(false);
         let mut output = Output::default();
-        let ended = self.run(job, &folder, &mut stopped, &mut output).await;
+        // A full disk says nothing about the sandbox, and the probe may be on another disk than checks.
+        let settings = SandboxSettings { keep_free_mib: 0, ..self.settings.clone() };
+        let probe = Self::new(settings, self.supervisor.clone(), self.hidden.clone());
+        let ended = probe.run(job, &folder, &mut stopped, &mut output).await;
         folder.clear().await;
         match ended {
             Ok(Ended::Exited(status)) if status.success() => Ok(()),
