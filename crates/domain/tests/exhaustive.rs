@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    Command, Effect, EntryState, Fact, Mode, OptimizationMode, RunStatus, Settings, SettingsPatch,
-    check_invariants,
+    BisectionMode, Command, Effect, EntryState, Fact, Mode, OptimizationMode, RunStatus, Settings,
+    SettingsPatch, check_invariants,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -247,18 +247,29 @@ fn world_with(rules: Rules, change: impl FnOnce(&mut Settings)) -> World {
 
 #[test]
 fn of_a_batch_of_four_only_the_culprit_does_not_land() {
-    for (culprit, skip) in [(1, false), (3, false), (3, true), (4, true)] {
+    let (in_place, aside) = (BisectionMode::InPlace, BisectionMode::Aside);
+    for (culprit, skip, place) in [
+        (1, false, in_place),
+        (3, false, in_place),
+        (3, true, in_place),
+        (4, true, in_place),
+        (1, false, aside),
+        (3, false, aside),
+        (3, true, aside),
+        (4, true, aside),
+    ] {
         let rules = Rules { bad: [culprit].into(), ..Rules::default() };
         let start = world_with(rules, |settings| {
             settings.batch = true;
             settings.batching_min_size = 4;
+            settings.bisection_mode = place;
             if skip {
                 settings.optimization_mode = OptimizationMode::BisectionSkipRedundantTests;
             }
         });
         let (_, ends) = visit(start, submit(4));
         let good: Vec<u32> = (1..=4).filter(|pr| *pr != culprit).collect();
-        assert_eq!(ends, BTreeSet::from([good]), "culprit {culprit}");
+        assert_eq!(ends, BTreeSet::from([good]), "culprit {culprit}, {place:?}");
     }
 }
 

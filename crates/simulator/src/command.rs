@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use signalbox_domain::queue::{Mode, Settings};
+use signalbox_domain::queue::{BisectionMode, Mode, OptimizationMode, Settings};
 
 use crate::written::{document, table};
 use crate::{Arrivals, Choice, Durations, Overlap, SimulationError, Study, Workload};
@@ -77,6 +77,12 @@ pub struct Simulate {
     /// The most minutes that a batch waits to fill.
     #[arg(long, value_name = "MINUTES", default_value_t = 5, help_heading = "Settings")]
     pub batch_wait: u32,
+    /// Bisect failed batches in their place, and not aside.
+    #[arg(long, help_heading = "Settings")]
+    pub bisect_in_place: bool,
+    /// Bisection skips test runs whose result follows from earlier ones.
+    #[arg(long, help_heading = "Settings")]
+    pub skip_redundant_tests: bool,
     /// Parallel lanes of pull requests that may conflict, instead of one line.
     #[arg(long, help_heading = "Settings")]
     pub parallel: bool,
@@ -136,6 +142,16 @@ impl Simulate {
         }
         let others = Settings::builder()
             .mode(if self.parallel { Mode::Parallel } else { Mode::Single })
+            .bisection_mode(if self.bisect_in_place {
+                BisectionMode::InPlace
+            } else {
+                BisectionMode::Aside
+            })
+            .optimization_mode(if self.skip_redundant_tests {
+                OptimizationMode::BisectionSkipRedundantTests
+            } else {
+                OptimizationMode::Off
+            })
             .can_optimistically_merge(self.optimistic)
             .pending_failure_depth(self.pending_failure_depth)
             .batching_max_wait_time_minutes(self.batch_wait)

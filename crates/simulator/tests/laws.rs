@@ -1,7 +1,7 @@
 //! What every simulation obeys: pull requests are conserved, a seed determines everything, and
 //! exactly the good pull requests merge.
 
-use signalbox_domain::queue::{Mode, OptimizationMode, Settings, SettingsBuilder};
+use signalbox_domain::queue::{BisectionMode, Mode, OptimizationMode, Settings, SettingsBuilder};
 use signalbox_simulator::{Arrivals, Durations, Outcome, Overlap, Stream, Workload, simulate};
 
 fn base() -> Workload {
@@ -48,6 +48,8 @@ fn settings() -> Vec<Settings> {
         batches(8).optimization_mode(skipping).bisection_concurrency(4_u32),
         Settings::builder().concurrency(6_u32).mode(parallel),
         batches(3).mode(parallel),
+        batches(4).bisection_mode(BisectionMode::InPlace),
+        batches(3).mode(parallel).bisection_mode(BisectionMode::InPlace),
     ];
     all.map(|builder| builder.build().expect("valid settings")).into()
 }
@@ -70,8 +72,13 @@ fn every_pull_request_ends_and_exactly_the_good_ones_merge() {
         assert_eq!(outcome.submitted, stream.changes.len());
         assert_eq!(outcome.merged + outcome.failed, outcome.submitted);
         assert_eq!(outcome.minutes().len(), outcome.submitted);
-        assert_eq!((outcome.bad_merges, outcome.false_ejections), (0, 0), "{settings:?}");
-        assert_eq!(outcome.merges, stream.acceptable(), "{:?} {settings:?}", stream.workload);
+        assert_eq!(outcome.bad_merges, 0, "{settings:?}");
+        // Of two that conflict the later one fails, unless it passes a batch that is bisected aside.
+        let in_order = !settings.batch || settings.bisection_mode == BisectionMode::InPlace;
+        if in_order || stream.workload.conflicting == 0.0 {
+            assert_eq!(outcome.false_ejections, 0, "{settings:?}");
+            assert_eq!(outcome.merges, stream.acceptable(), "{:?} {settings:?}", stream.workload);
+        }
         assert!(outcome.cancelled_runs <= outcome.runs);
         // No more tests run at a time than there are slots.
         let slots = f64::from(settings.concurrency + settings.bisection_concurrency);

@@ -104,6 +104,13 @@ impl Named for QueuedReason {
                 Tone::Warning,
                 "its batch failed and is bisected to find the culprit",
             ),
+            Self::BisectionTestRunPassed => word(
+                "Cleared by bisection",
+                "restart",
+                Tone::Quiet,
+                "its batch failed because of another pull request, and it is tested again without \
+                 that one",
+            ),
             Self::TargetsChanged => word(
                 "Targets changed",
                 "switch",

@@ -89,6 +89,9 @@ fn neighbors<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> b
         if group.len() >= size {
             return false;
         }
+        if !meet(Mode::Single, first, entry) {
+            continue;
+        }
         if may_join(queue, entry) {
             group.push(entry);
         } else if !entry.is_held() {

@@ -144,6 +144,9 @@ pub struct Part {
     /// Whether its failure follows if the rest of the batch before it passes, because the whole
     /// batch failed.
     pub implied: bool,
+    /// Whether the batch is bisected beside the line: nothing in the line depends on it.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
+    pub aside: bool,
 }
 
 /// A result that holds for every candidate with the same tree.
@@ -168,6 +171,11 @@ impl Entry {
     /// Whether a conflict with a pull request ahead holds it in the line.
     pub const fn is_held(&self) -> bool {
         matches!(self.state, EntryState::Pending { held_by: Some(_), .. })
+    }
+
+    /// The batch that is bisected beside the line with this entry in it.
+    pub fn aside(&self) -> Option<u64> {
+        self.part.as_ref().filter(|part| part.aside).map(|part| part.batch)
     }
 
     /// Whether it is still in the queue.

@@ -87,7 +87,9 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
     if matches!(queue.header.state, QueueState::Paused { .. }) {
         return none(ahead, Basis::Paused);
     }
-    let stuck = queue.header.host.unreachable_since.is_some() || queue.header.target.missing;
+    let stuck = queue.header.host.unreachable_since.is_some()
+        || queue.header.target.missing
+        || view.entry.aside().is_some();
     if stuck || matches!(view.entry.state, EntryState::PendingFailure { .. }) {
         return none(ahead, Basis::Waits(view.waits));
     }
@@ -172,7 +174,7 @@ impl<'a> Simulation<'a> {
         let settings = &self.queue.header.settings;
         let size = if settings.batch { settings.batching_min_size.max(1) } else { 1 };
         let (mut merged, mut group) = (Span::ZERO, (0, Span::ZERO));
-        for other in in_line(self.queue) {
+        for other in in_line(self.queue).filter(|other| other.aside().is_none()) {
             let done = match &other.state {
                 EntryState::Testing { run, .. } => {
                     self.running.get(run).copied().unwrap_or(self.usual)

@@ -72,7 +72,8 @@ fn waits_on(queue: &Queue, pr: PrNumber, waits: &BTreeMap<PrNumber, &WaitReason>
         Some(
             WaitReason::BehindPrs { prs, .. }
             | WaitReason::PredecessorTesting { prs }
-            | WaitReason::SuccessorTesting { prs },
+            | WaitReason::SuccessorTesting { prs }
+            | WaitReason::BatchBisected { prs },
         ) => prs.clone(),
         Some(WaitReason::ConflictWithAhead { pr }) => vec![*pr],
         Some(WaitReason::SuccessorWindow { .. }) => {

@@ -26,8 +26,14 @@ fn touches(entry: &Entry) -> &Targets {
     held.map_or(&Targets::All, |reported| &reported.targets)
 }
 
-/// Whether the later of two entries in the line depends on the earlier one directly.
+/// Whether the later of two entries in the line depends on the earlier one directly. A batch that is
+/// bisected beside the line depends on nothing else, and nothing else depends on it.
 pub(super) fn meet(mode: Mode, one: &Entry, other: &Entry) -> bool {
+    one.aside() == other.aside() && share_targets(mode, one, other)
+}
+
+/// Whether the later of two entries would depend on the earlier one if both were in the line.
+pub(super) fn share_targets(mode: Mode, one: &Entry, other: &Entry) -> bool {
     match mode {
         Mode::Single => true,
         Mode::Parallel => touches(one).meets(touches(other)),
@@ -86,14 +92,20 @@ pub(super) fn next_to_start<'a>(
     Next::Wait(until)
 }
 
-/// The waiting entries that may be able to start, in line order. In SINGLE mode every entry depends
-/// on those ahead of it, so only the first may.
+/// The waiting entries that may be able to start: those beside the line, then those of the line, in
+/// order. In SINGLE mode every entry of the line depends on those ahead of it, so only the first may.
 pub(super) fn may_start(queue: &Queue) -> impl Iterator<Item = &OrderKey> {
     let most = match queue.mode() {
         Mode::Single => 1,
         Mode::Parallel => usize::MAX,
     };
-    queue.waiting.open().take(most)
+    let is_aside = |key: &&OrderKey| {
+        queue.aside > 0 && queue.entry(key.entry()).is_some_and(|it| it.aside().is_some())
+    };
+    let open = || queue.waiting.open();
+    let placed = open().take_while(|key| queue.aside > 0 && key.keeps_its_place());
+    let of_line = open().filter(move |key| !is_aside(key)).take(most);
+    placed.filter(is_aside).chain(of_line)
 }
 
 /// Whether the result of a part follows from other runs, and the queue skips such runs.
@@ -207,6 +219,9 @@ pub(super) fn successors<'a>(queue: &'a Queue, run: &TestRun) -> impl Iterator<I
 /// on the landing candidate, or wait.
 fn on_what_lands(queue: &Queue, group: &[&Entry]) -> bool {
     let Some(landing) = &queue.header.landing else { return true };
+    if group.iter().any(|member| member.aside().is_some()) {
+        return false;
+    }
     let mut lands = queue.started.of_run(landing.run);
     let ahead_of = |landing: &Entry, member: &Entry| OrderKey::of(landing) < OrderKey::of(member);
     match queue.mode() {
@@ -235,8 +250,11 @@ pub(super) fn contained<'a>(queue: &'a Queue, group: &[&'a Entry]) -> Contained<
     let last = group.last().and_then(|member| Rank::of(member.place));
     let ahead = queue.started.before(last);
     if queue.mode() == Mode::Single {
-        let all = ahead.map(|(_, placed)| placed).filter(has_run);
-        let entries = all.filter(|placed| !in_group(&placed.entry)).collect();
+        let met = |placed: &&Placed| {
+            !in_group(&placed.entry)
+                && group.iter().any(|member| meet(Mode::Single, &placed.entry, member))
+        };
+        let entries = ahead.map(|(_, placed)| placed).filter(has_run).filter(met).collect();
         return Contained { entries, under: None };
     }
     let mut under = Vec::new();

@@ -83,9 +83,9 @@ pub use run::{
     SILENCE_MINUTES, StatusSource, TestRun,
 };
 pub use settings::{
-    BatchingRule, DirectMergeMode, MAX_LIST, MAX_NAME, MergeMethod, Mode, OptimizationMode,
-    SETTINGS, SettingGroup, SettingKind, SettingSpec, SettingValue, Settings, SettingsBuilder,
-    SettingsPatch, SettingsWarning, TestBranchConstructionMode, setting,
+    BatchingRule, BisectionMode, DirectMergeMode, MAX_LIST, MAX_NAME, MergeMethod, Mode,
+    OptimizationMode, SETTINGS, SettingGroup, SettingKind, SettingSpec, SettingValue, Settings,
+    SettingsBuilder, SettingsPatch, SettingsWarning, TestBranchConstructionMode, setting,
 };
 pub use state::{
     Header, HostHealth, HostTrouble, HostTroubleKind, Landing, PrState, Queue, QueueState,

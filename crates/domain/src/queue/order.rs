@@ -65,6 +65,11 @@ impl OrderKey {
         Self { class: 3, major: 0, minor: Timestamp::from_unix_micros(i64::MIN), tie: 0, entry }
     }
 
+    /// Whether this is the key of an entry that keeps its place in the line.
+    pub(super) const fn keeps_its_place(&self) -> bool {
+        self.class < 2
+    }
+
     pub(super) const fn entry(&self) -> EntryId {
         self.entry
     }

@@ -38,6 +38,8 @@ words!(
         SkipTheLineInterrupted = "SKIP_THE_LINE_INTERRUPTED",
         /// Its batch failed and is bisected.
         BisectionRequired = "BISECTION_REQUIRED",
+        /// The bisection of its failed batch is over; it is tested again behind the line.
+        BisectionTestRunPassed = "BISECTION_TEST_RUN_PASSED",
         /// Its impacted targets changed.
         TargetsChanged = "IMPACTED_TARGETS_CHANGED",
         /// The host's answer was lost; the call is repeated.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::ids::PrNumber;
 
 use super::{
-    Entry, EntryState, HostTroubleKind, LinePosition, Mode, PrState, Queue, QueueState, Readiness,
+    Entry, EntryState, HostTroubleKind, LinePosition, PrState, Queue, QueueState, Readiness,
     RunStatus, TestRun, WaitReason, batch, lanes,
 };
 
@@ -111,14 +111,9 @@ impl<'a> Ahead<'a> {
     /// candidate cannot be built on.
     fn blockers_of(&self, queue: &Queue, entry: &Entry, by: &Entry) -> WaitReason {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let (first, ahead) = match queue.mode() {
-            Mode::Single => (named(self.unbuilt.iter()), count(self.unbuilt.len())),
-            Mode::Parallel => {
-                let meets = |other: &&&Entry| lanes::meet(Mode::Parallel, other, entry);
-                let met = || self.unbuilt.iter().filter(meets);
-                (named(met()), count(met().count()))
-            }
-        };
+        let meets = |other: &&&Entry| lanes::meet(queue.mode(), other, entry);
+        let met = || self.unbuilt.iter().filter(meets);
+        let (first, ahead) = (named(met()), count(met().count()));
         if first.is_empty() {
             WaitReason::BehindPrs { prs: vec![by.pr], ahead: 1 }
         } else {
@@ -203,6 +198,9 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             unreachable(queue).unwrap_or_else(|| waits_for_checks(queue, entry, run))
         }
         EntryState::TestsPassed { .. } => stopped(queue).unwrap_or_else(|| {
+            if let Some(batch) = entry.aside() {
+                return WaitReason::BatchBisected { prs: bisected(queue, batch) };
+            }
             let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
             if !prs.is_empty() {
                 return WaitReason::PredecessorTesting { prs };
@@ -227,6 +225,13 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             })
         }
     })
+}
+
+/// The pull requests of a batch beside the line that have not passed.
+fn bisected(queue: &Queue, batch: u64) -> Vec<PrNumber> {
+    let members = lanes::in_line(queue).filter(|it| it.aside() == Some(batch));
+    let open = members.filter(|it| !matches!(it.state, EntryState::TestsPassed { .. }));
+    open.map(|it| it.pr).take(NAMED).collect()
 }
 
 /// The pull requests that a run's candidate contains besides its group, and that have not passed.

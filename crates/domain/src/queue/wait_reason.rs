@@ -126,6 +126,8 @@ wait_reasons! {
     PredecessorTesting = "predecessor_testing" { prs: Vec<PrNumber> };
     /// A later run that contains it has passed, but these pull requests in that run have not.
     SuccessorTesting = "successor_testing" { prs: Vec<PrNumber> };
+    /// Its part of a failed batch has passed; the bisection has not decided on these pull requests.
+    BatchBisected = "batch_bisected" { prs: Vec<PrNumber> };
     /// Its run failed; later runs may still show that it is not at fault.
     SuccessorWindow = "successor_window" { depth: u32 };
     /// It conflicts with a pull request ahead and waits until that one leaves or lands.
@@ -180,7 +182,8 @@ impl WaitReason {
             | Self::ChecksSilent { .. } => run.is_some_and(|run| run.status.is_running()),
             Self::BehindPrs { prs, .. }
             | Self::PredecessorTesting { prs }
-            | Self::SuccessorTesting { prs } => live(prs),
+            | Self::SuccessorTesting { prs }
+            | Self::BatchBisected { prs } => live(prs),
             Self::ConflictWithAhead { pr } => live(&[*pr]),
             Self::SuccessorWindow { .. } => run.is_some_and(|run| absolver(queue, run).is_some()),
             Self::BehindLanding { .. } | Self::Landing => {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, ConflictWith, DirectMergeMode, Fact, FailureCause, MergeMethod, Mergeability, Mode,
-    OptimizationMode, RequestedState, RetryClass, Settings, SettingsPatch,
+    BisectionMode, Command, ConflictWith, DirectMergeMode, Fact, FailureCause, MergeMethod,
+    Mergeability, Mode, OptimizationMode, RequestedState, RetryClass, Settings, SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -176,6 +176,7 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
             Just(OptimizationMode::BisectionSkipRedundantTests)
         ]
         .prop_map(move |it| SettingsPatch { optimization_mode: Some(it), ..none() }),
+        bisection_mode().prop_map(move |it| SettingsPatch { bisection_mode: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
             .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
         prop_oneof![Just(DirectMergeMode::Off), Just(DirectMergeMode::Always)]
@@ -220,19 +221,24 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
+fn bisection_mode() -> impl Strategy<Value = BisectionMode> {
+    prop_oneof![Just(BisectionMode::InPlace), Just(BisectionMode::Aside)]
+}
+
 /// Settings under which a failing batch is split.
 fn batching() -> impl Strategy<Value = SettingsPatch> {
     let skips = prop_oneof![
         1 => Just(OptimizationMode::Off),
         2 => Just(OptimizationMode::BisectionSkipRedundantTests)
     ];
-    (2..9_u32, 0..4_u32, skips, prop::bool::weighted(0.3), 0..3_u32).prop_map(
-        |(size, bisection, optimization_mode, optimistic, depth)| SettingsPatch {
+    (2..9_u32, 0..4_u32, skips, bisection_mode(), prop::bool::weighted(0.3), 0..3_u32).prop_map(
+        |(size, bisection, optimization_mode, bisection_mode, optimistic, depth)| SettingsPatch {
             batch: Some(true),
             batching_min_size: Some(size),
             batching_max_wait_time_minutes: Some(1),
             bisection_concurrency: Some(bisection),
             optimization_mode: Some(optimization_mode),
+            bisection_mode: Some(bisection_mode),
             can_optimistically_merge: Some(optimistic),
             pending_failure_depth: Some(depth),
             ..SettingsPatch::default()

@@ -2,8 +2,9 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Culprit, Decision, Effect, Exit, Fact, FailReason, Mode, Moved, OptimizationMode, PassReason,
-    PrState, RequestedState, Settings, SettingsPatch, WaitReason, next_deadline, view_queue,
+    BisectionMode, Culprit, Decision, Effect, Exit, Fact, FailReason, Mode, Moved,
+    OptimizationMode, PassReason, PrState, RequestedState, Settings, SettingsPatch, WaitReason,
+    next_deadline, view_queue,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -264,10 +265,13 @@ fn bisection_finds_exactly_the_culprits_in_few_runs() {
             };
             let odds = 2 + next() % 12;
             let culprits: Vec<u32> = (1..=size).filter(|_| next() % odds == 0).collect();
-            for mode in [OptimizationMode::Off, OptimizationMode::BisectionSkipRedundantTests] {
+            let skips = [OptimizationMode::Off, OptimizationMode::BisectionSkipRedundantTests];
+            let places = [BisectionMode::InPlace, BisectionMode::Aside];
+            for (mode, place) in skips.iter().flat_map(|it| places.map(|place| (*it, place))) {
                 let mut world = batching(size, bad(&culprits));
                 let patch = SettingsPatch {
                     optimization_mode: Some(mode),
+                    bisection_mode: Some(place),
                     bisection_concurrency: Some(2),
                     ..SettingsPatch::default()
                 };
@@ -294,6 +298,7 @@ fn runs_of_bisections_take_slots_of_the_queue_without_slots_of_their_own() {
     let shared = SettingsPatch {
         concurrency: Some(2),
         bisection_concurrency: Some(0),
+        bisection_mode: Some(BisectionMode::InPlace),
         ..SettingsPatch::default()
     };
     set(&mut world, shared);

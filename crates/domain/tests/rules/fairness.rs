@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    ConflictWith, Culprit, Decision, Effect, Evidence, Exit, Fact, IgnoredBecause, LandRefusal,
-    Mode, Moved, OptimizationMode, PrState, Settings, SettingsPatch, WaitReason, unjustified,
-    view_entry,
+    BisectionMode, ConflictWith, Culprit, Decision, Effect, Evidence, Exit, Fact, IgnoredBecause,
+    LandRefusal, Mode, Moved, OptimizationMode, PrState, Settings, SettingsPatch, WaitReason,
+    unjustified, view_entry,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -291,6 +291,7 @@ fn optimistic_merging_switched_on_while_a_batch_is_split_leaves_no_entry_waiting
         batching_min_size: Some(6),
         batching_max_wait_time_minutes: Some(1),
         bisection_concurrency: Some(2),
+        bisection_mode: Some(BisectionMode::InPlace),
         ..SettingsPatch::default()
     };
     update(&mut world, patch, None);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, Effect, Fact, Mode, PrState, RequestedState, Settings, SettingsPatch, WaitReason,
+    BisectionMode, Command, Effect, Fact, Mode, PrState, RequestedState, Settings, SettingsPatch,
+    WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -305,6 +306,7 @@ fn a_change_in_one_lane_leaves_the_bisection_of_another_alone() {
         batch: Some(true),
         batching_min_size: Some(4),
         bisection_concurrency: Some(1),
+        bisection_mode: Some(BisectionMode::InPlace),
         ..SettingsPatch::default()
     };
     update(&mut world, patch, None);
@@ -392,6 +394,7 @@ fn a_passed_pull_request_waits_for_the_passed_ones_ahead() {
     let rules = Rules { targets, flaky: [4].into(), ..Rules::default() };
     let mut settings = Settings::new(Mode::Parallel, 2).expect("valid settings");
     (settings.bisection_concurrency, settings.batch, settings.batching_min_size) = (2, true, 4);
+    settings.bisection_mode = BisectionMode::InPlace;
     let mut world = World::new(settings, rules);
     world.take_in(&Fact::TargetMissing);
     world.retarget(3);

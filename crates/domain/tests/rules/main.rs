@@ -1,5 +1,6 @@
 //! Rules of the queue, one per test.
 
+mod aside;
 mod batches;
 mod checks;
 mod commands;

@@ -26,6 +26,7 @@ fn everything() -> Value {
         "requiredStatuses": ["test", "lint"],
         "directMergeMode": "ALWAYS",
         "optimizationMode": "BISECTION_SKIP_REDUNDANT_TESTS",
+        "bisectionMode": "IN_PLACE",
         "mergeMethod": "MERGE_COMMIT",
         "mode": "PARALLEL",
         "extensionEnabled": false,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
 use signalbox_domain::ports::Stores;
-use signalbox_domain::queue::{MergeMethod, Mode, OptimizationMode, SettingsPatch};
+use signalbox_domain::queue::{BisectionMode, MergeMethod, Mode, OptimizationMode, SettingsPatch};
 use signalbox_domain::testing::{CountingIds, Quiet};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::Context;
@@ -203,6 +203,10 @@ impl World {
                 optimization_mode: of(0, 1).map(|it| match it {
                     0 => OptimizationMode::Off,
                     _ => OptimizationMode::BisectionSkipRedundantTests,
+                }),
+                bisection_mode: of(0, 1).map(|it| match it {
+                    0 => BisectionMode::InPlace,
+                    _ => BisectionMode::Aside,
                 }),
                 merge_method: of(0, 2).map(|it| match it {
                     0 => MergeMethod::Squash,

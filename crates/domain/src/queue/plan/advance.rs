@@ -15,6 +15,7 @@ pub(super) fn advance(builder: &mut TransitionBuilder) {
     while finish_switch(builder)
         || checks::settle(builder)
         || bisect::split_implied(builder)
+        || bisect::rejoin(builder)
         || land::land(builder)
         || start::start(builder)
     {}
@@ -107,6 +108,7 @@ pub(super) fn admit_all(builder: &mut TransitionBuilder) {
 /// entries that are now behind it.
 pub(super) fn go_to_the_front(builder: &mut TransitionBuilder, id: EntryId) {
     let number = builder.number();
+    bisect::leave_aside(builder, id);
     if builder.queue.header.landing.is_some() {
         // What lands is not interrupted, although it may now depend on this entry.
         builder.queue.started.forget_under();

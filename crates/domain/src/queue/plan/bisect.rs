@@ -5,14 +5,20 @@
 //! the whole: if both pass, the failure of the whole was flaky. A half that fails is split again; a
 //! half that passes lands once the entries ahead have landed. When a culprit leaves, the entries
 //! behind it return to the line and are tested without it.
+//!
+//! A batch that is bisected aside is tested on the target alone, and nothing in the line is built
+//! on it. When a culprit has left or every part has passed, its members stand behind the started
+//! entries and are tested again, unless their candidate can land as it is.
+
+use std::collections::BTreeMap;
 
 use crate::ids::{EntryId, PrNumber, RunId};
 
 use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
 use super::super::{
-    Actor, Decision, Entry, EntryState, EventBatch, Part, PassReason, Queue, QueuedReason,
-    RunStatus, TestFailure, TestRun,
+    Actor, BisectionMode, Decision, Entry, EntryState, EventBatch, LinePosition, Part, PassReason,
+    Queue, QueuedReason, RunStatus, TestFailure, TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::leave;
@@ -25,6 +31,12 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
     let batch =
         members.first().and_then(|first| first.part.as_ref()).map_or(run.number, |part| part.batch);
+    if builder.queue.header.settings.bisection_mode == BisectionMode::Aside
+        && members.iter().all(|member| member.part.is_none())
+    {
+        let ids: Vec<EntryId> = members.iter().map(|member| member.id).collect();
+        put_aside(builder, &ids, batch);
+    }
     // A timeout is no evidence against the changes, so no result follows from it.
     let failed = matches!(
         run.status,
@@ -50,7 +62,8 @@ fn split(
         let number = builder.number();
         for entry in half {
             builder.change_entry(entry.id, |entry| {
-                entry.part = Some(Part { batch, number, implied });
+                let aside = entry.aside().is_some();
+                entry.part = Some(Part { batch, number, implied, aside });
             });
             let reason = QueuedReason::BisectionRequired;
             let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
@@ -169,6 +182,9 @@ fn skips(queue: &Queue) -> bool {
 /// Dissolves the waiting parts of this entry's batch, and the parts that depend on it, because
 /// their base has changed. Their members become ordinary entries of the line.
 pub(super) fn forget_parts(builder: &mut TransitionBuilder, changed: &Entry) {
+    if let Some(batch) = changed.aside() {
+        return dissolve(builder, batch, QueuedReason::BisectionRequired);
+    }
     if builder.queue.waiting.parts == 0 {
         return;
     }
@@ -179,4 +195,100 @@ pub(super) fn forget_parts(builder: &mut TransitionBuilder, changed: &Entry) {
             builder.change_entry(entry.id, |entry| entry.part = None);
         }
     }
+}
+
+/// Takes the members of a failed batch out of the line. What was built on them starts again without
+/// them.
+fn put_aside(builder: &mut TransitionBuilder, members: &[EntryId], batch: u64) {
+    let reason = QueuedReason::PredecessorFailed;
+    for id in members {
+        if let Some(entry) = builder.entry(*id) {
+            leave::requeue_all_on(builder, entry.pr, reason);
+        }
+    }
+    for id in members {
+        let number = builder.number();
+        builder.change_entry(*id, |entry| {
+            entry.place = LinePosition::Anchored { number };
+            entry.part = Some(Part { batch, number: batch, implied: false, aside: true });
+        });
+    }
+}
+
+/// The members of a batch beside the line, in order.
+fn members_aside(queue: &Queue, batch: u64) -> Vec<EntryId> {
+    let all = queue.started.before(None).map(|(_, placed)| &placed.entry);
+    all.filter(|entry| entry.aside() == Some(batch)).map(|entry| entry.id).collect()
+}
+
+/// Returns the members of a batch beside the line to the line, behind the started entries.
+pub(super) fn dissolve(builder: &mut TransitionBuilder, batch: u64, reason: QueuedReason) {
+    let mut members = members_aside(&builder.queue, batch);
+    let landing = can_land(&builder.queue, &members);
+    for id in members.drain(..landing) {
+        builder.change_entry(id, |entry| entry.part = None);
+    }
+    for id in &members {
+        let number = builder.number();
+        builder.change_entry(*id, |entry| {
+            entry.part = None;
+            if let LinePosition::Anchored { .. } = entry.place {
+                entry.place = LinePosition::Anchored { number };
+            }
+        });
+    }
+    for id in members {
+        let state = builder.entry(id).map(|entry| entry.state.clone());
+        let reason = match state {
+            Some(EntryState::TestsPassed { .. }) => QueuedReason::BisectionTestRunPassed,
+            _ => reason,
+        };
+        if let Some(run) = state.and_then(|state| state.run()) {
+            leave::requeue_run(builder, run, reason, &Actor::Queue);
+        }
+    }
+}
+
+/// How many of these members, from the first, can land as they were tested: they have passed, the
+/// target is the one that they were tested on, and nothing in the line was started without them.
+fn can_land(queue: &Queue, members: &[EntryId]) -> usize {
+    let head = queue.header.target.head.as_ref();
+    let is_current = |entry: &Entry| {
+        let run = entry.state.run().and_then(|run| queue.run(run));
+        matches!(entry.state, EntryState::TestsPassed { .. })
+            && run.is_some_and(|run| run.root.as_ref() == head)
+    };
+    let entries: Vec<&Entry> = members.iter().filter_map(|id| queue.entry(*id)).collect();
+    let others = queue.started.before(None).map(|(_, placed)| &*placed.entry);
+    let mut others = others.filter(|other| other.aside().is_none());
+    let meets =
+        |other: &Entry| entries.iter().any(|it| lanes::share_targets(queue.mode(), other, it));
+    if others.any(meets) {
+        return 0;
+    }
+    entries.iter().take_while(|entry| is_current(entry)).count()
+}
+
+/// Returns the batch of an entry to the line, if it is beside it.
+pub(super) fn leave_aside(builder: &mut TransitionBuilder, id: EntryId) {
+    if let Some(batch) = builder.entry(id).and_then(|entry| entry.aside()) {
+        dissolve(builder, batch, QueuedReason::BisectionRequired);
+    }
+}
+
+/// Returns a batch to the line whose parts have all passed. Returns whether there was one.
+pub(super) fn rejoin(builder: &mut TransitionBuilder) -> bool {
+    if builder.queue.aside == 0 {
+        return false;
+    }
+    let mut open: BTreeMap<u64, bool> = BTreeMap::new();
+    for (_, placed) in builder.queue.started.before(None) {
+        if let Some(batch) = placed.entry.aside() {
+            let passed = matches!(placed.entry.state, EntryState::TestsPassed { .. });
+            *open.entry(batch).or_default() |= !passed && !placed.entry.is_held();
+        }
+    }
+    let Some((batch, _)) = open.into_iter().find(|(_, open)| !open) else { return false };
+    dissolve(builder, batch, QueuedReason::BisectionTestRunPassed);
+    true
 }

@@ -10,7 +10,7 @@ use super::super::{
     QueuedReason, RequiredStatuses, RunChecks, RunStatus, StatusSource, Target, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{checks, facts, landings, leave, timeouts};
+use super::{bisect, checks, facts, landings, leave, timeouts};
 
 /// Handles a read of the target. If a push from outside moved its head, every run starts again,
 /// unless the new tree is one that the first run tested or was built on.
@@ -305,13 +305,18 @@ fn hold(
 ) {
     let reason = QueuedReason::ConflictWithAhead;
     leave::give_up(builder, run, reason);
+    let aside = builder.entry(entry).and_then(|entry| entry.aside());
     let (at, number) = (builder.at, builder.number());
     builder.change_entry(entry, |entry| {
         let since = entry.entered_line_at.unwrap_or(at);
         entry.place = LinePosition::Waiting { since, number };
+        entry.part.take_if(|_| aside.is_some());
     });
     let to = EntryState::Pending { reason, held_by: Some(holder), was_held_by: None };
     let because = Because::new(reason, &Actor::Queue).with(paths.to_vec());
     builder.move_entry(entry, to, because);
     leave::requeue_run(builder, run, reason, &Actor::Queue);
+    if let Some(batch) = aside {
+        bisect::dissolve(builder, batch, QueuedReason::BisectionRequired);
+    }
 }

@@ -69,6 +69,9 @@ pub(super) fn first_to_land(queue: &Queue) -> (Option<RunId>, Vec<(Numbered, PrN
     let mut waiting = Vec::new();
     for numbered in queue.by_status.passed() {
         let Some(run) = queue.run(numbered.1) else { continue };
+        if queue.started.of_run(run.id).any(|entry| entry.aside().is_some()) {
+            continue;
+        }
         let mut live = run.group.iter().filter(|it| queue.entry(it.entry).is_some()).count();
         let mut waits_for = None;
         for ahead in lanes::live_ahead(queue, run) {

@@ -155,6 +155,8 @@ pub(super) fn in_candidate_order(queue: &Queue, run: &TestRun) -> Vec<Arc<Entry>
 fn after_requeue(builder: &mut TransitionBuilder, before: &Entry, reason: QueuedReason) {
     if matches!(reason, QueuedReason::RestartedByApi | QueuedReason::RestartedByUser) {
         builder.change_entry(before.id, |entry| entry.proven = None);
+    } else if let Some(batch) = before.aside() {
+        bisect::dissolve(builder, batch, reason);
     } else if before.part.is_some() {
         builder.change_entry(before.id, |entry| entry.part = None);
         bisect::forget_parts(builder, before);

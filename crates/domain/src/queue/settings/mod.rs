@@ -58,6 +58,18 @@ words!(
 );
 
 words!(
+    /// Where a failed batch is bisected.
+    BisectionMode {
+        /// In its place: pull requests behind it wait, and those that pass merge without another
+        /// test.
+        InPlace = "IN_PLACE",
+        /// Beside the line: pull requests behind it go on without it, and those that pass are
+        /// tested again behind them.
+        Aside = "ASIDE",
+    }
+);
+
+words!(
     /// How a test branch gets its final name. Accepted and stored; the queue ignores it.
     TestBranchConstructionMode {
         /// Built under a temporary name, then renamed.

@@ -1,8 +1,8 @@
 //! Descriptions of settings: name, kind of values, and access by name.
 
 use super::{
-    BatchingRule, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Refusal, SETTINGS,
-    Settings, SettingsPatch, TestBranchConstructionMode,
+    BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Refusal,
+    SETTINGS, Settings, SettingsPatch, TestBranchConstructionMode,
 };
 
 /// The most items in one list of a setting.
@@ -284,7 +284,14 @@ setting_types! {
     Vec<BatchingRule>, Rules;
 }
 
-setting_types!(Mode, MergeMethod, DirectMergeMode, OptimizationMode, TestBranchConstructionMode);
+setting_types!(
+    Mode,
+    MergeMethod,
+    DirectMergeMode,
+    OptimizationMode,
+    BisectionMode,
+    TestBranchConstructionMode
+);
 
 /// A list for which another source decides while it is empty.
 impl SettingType for Option<Vec<String>> {

@@ -2,7 +2,8 @@
 
 use super::spec::{SettingGroup, SettingKind, SettingSpec, SettingType};
 use super::{
-    BatchingRule, DirectMergeMode, MergeMethod, Mode, OptimizationMode, TestBranchConstructionMode,
+    BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode,
+    TestBranchConstructionMode,
 };
 use crate::queue::Refusal;
 
@@ -180,6 +181,10 @@ settings! {
     optimization_mode: OptimizationMode = OptimizationMode::Off,
         "optimizationMode", "Optimization of bisection", Batching,
         SettingKind::Word(OptimizationMode::NAMES);
+    /// Where a failed batch is bisected. Aside, it does not hold up those behind it, and its good
+    /// pull requests are tested again behind them.
+    bisection_mode: BisectionMode = BisectionMode::Aside,
+        "bisectionMode", "Bisection", Batching, SettingKind::Word(BisectionMode::NAMES);
     /// How changes become commits.
     merge_method: MergeMethod = MergeMethod::Squash,
         "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::NAMES);
