@@ -557,6 +557,21 @@ CREATE TABLE heard_events (
 );
 CREATE INDEX heard_events_by_age ON heard_events (at);
 
+-- Requests with an idempotency key, and the replies to them once they were carried out.
+CREATE TABLE idempotency_keys (
+    token_id Id NOT NULL,
+    key Text NOT NULL,
+    org_id Id NOT NULL REFERENCES orgs (id),
+    fingerprint Text NOT NULL,
+    claim Id NOT NULL,
+    until Moment NOT NULL,
+    status Integer,
+    content_type Text,
+    body Text,
+    PRIMARY KEY (token_id, key)
+);
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (until);
+
 -- The audit log.
 CREATE TABLE audit (
     id Id NOT NULL PRIMARY KEY,

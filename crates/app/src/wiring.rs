@@ -16,8 +16,8 @@ use signalbox_persistence::Database;
 use signalbox_reports::{BlockingReader, Reports};
 use signalbox_services::{
     AuditService, Authenticator, Context, DeferredReports, EffectRunner, EventService,
-    FlakyService, HintService, JobService, QueueService, RefusalReports, StatusReporter, Sweeper,
-    UploadLimits, UploadParts, UploadService, Watch, WebhookService,
+    FlakyService, HintService, IdempotencyService, JobService, QueueService, RefusalReports,
+    StatusReporter, Sweeper, UploadLimits, UploadParts, UploadService, Watch, WebhookService,
 };
 use signalbox_telemetry::LoggingObserver;
 pub(crate) use signalbox_terminal::chain;
@@ -174,6 +174,7 @@ impl App {
             },
             authenticator: self.authenticator.clone(),
             exposition: Arc::new(QueueExposition),
+            idempotency: Arc::new(IdempotencyService::new(context.clone())),
             audit: Arc::new(AuditService::new(context.clone())),
             observer: context.observer.clone(),
             clock: context.clock.clone(),

@@ -18,8 +18,9 @@ use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_services::{
-    AuditService, Authenticator, Context, EventService, FlakyService, HintService, QueueService,
-    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
+    AuditService, Authenticator, Context, EventService, FlakyService, HintService,
+    IdempotencyService, QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits,
+    WebhookParts, WebhookService,
 };
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryBlobs;
@@ -133,6 +134,7 @@ impl Product {
             queues,
             authenticator,
             exposition: Arc::new(QueueExposition),
+            idempotency: Arc::new(IdempotencyService::new(context.clone())),
             audit: Arc::new(AuditService::new(context.clone())),
             observer: context.observer.clone(),
             clock,

@@ -8,7 +8,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use uuid::Uuid;
+
 use crate::ClientError;
+use crate::retry::ATTEMPTS;
 
 /// How long a call may take.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
@@ -21,6 +24,7 @@ pub struct Client {
     pub(crate) http: reqwest::Client,
     server: String,
     token: String,
+    pub(crate) attempts: u32,
 }
 
 /// JUnit files for `POST /v1/flaky-tests/upload`.
@@ -83,7 +87,15 @@ impl Client {
             http: http()?,
             server: server.trim_end_matches('/').trim_end_matches("/v1").to_owned(),
             token: token.to_owned(),
+            attempts: ATTEMPTS,
         })
+    }
+
+    /// How often a call is made at most, instead of 4 times; 1: it is not repeated.
+    #[must_use]
+    pub const fn with_attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
     }
 
     /// The server's address, without a slash or `/v1` at its end.
@@ -108,8 +120,12 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         let url = self.url(operation);
-        let request = self.http.post(&url).timeout(TIMEOUT).json(body);
-        parse(&url, &self.answer(request, &url).await?)
+        let key = Uuid::new_v4();
+        let text = self.repeated(key, || {
+            let request = self.http.post(&url).timeout(TIMEOUT).json(body);
+            self.answer(request.header("idempotency-key", key.to_string()), &url)
+        });
+        parse(&url, &text.await?)
     }
 
     /// Reads a resource.
@@ -119,8 +135,10 @@ impl Client {
         query: &impl Serialize,
     ) -> Result<T, ClientError> {
         let url = self.url(path);
-        let request = self.http.get(&url).timeout(TIMEOUT).query(query);
-        parse(&url, &self.answer(request, &url).await?)
+        let text = self.repeated(Uuid::new_v4(), || {
+            self.answer(self.http.get(&url).timeout(TIMEOUT).query(query), &url)
+        });
+        parse(&url, &text.await?)
     }
 
     /// Uploads JUnit files; the receipt has the URL of their state.
@@ -166,11 +184,12 @@ pub(crate) async fn received(request: RequestBuilder, url: &str) -> Result<Strin
     let reply = request.send().await;
     let reply = reply.map_err(unreachable)?;
     let status = reply.status();
+    let wait = reply.headers().get("retry-after").and_then(|it| it.to_str().ok()?.parse().ok());
     let text = reply.text().await.map_err(unreachable)?;
     if status.is_success() {
         return Ok(text);
     }
-    Err(ClientError::refused(status, &text))
+    Err(ClientError::refused(status, wait, &text))
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {

@@ -32,6 +32,8 @@ pub enum ClientError {
         title: Option<String>,
         /// The problem's detail, or the whole answer when it is not a problem document.
         detail: String,
+        /// The seconds after which the same call may succeed, if the server named them.
+        retry_after: Option<u32>,
     },
     /// The answer is not the JSON that the operation promises.
     #[error("could not read the answer of {url}: {problem}")]
@@ -56,7 +58,7 @@ impl ClientError {
     }
 
     /// Reads a problem document.
-    pub(crate) fn refused(status: StatusCode, text: &str) -> Self {
+    pub(crate) fn refused(status: StatusCode, retry_after: Option<u32>, text: &str) -> Self {
         let problem: Value = serde_json::from_str(text).unwrap_or_default();
         let field = |name: &str| problem[name].as_str().map(ToOwned::to_owned);
         Self::Refused {
@@ -64,6 +66,7 @@ impl ClientError {
             code: field("code"),
             title: field("title"),
             detail: field("detail").unwrap_or_else(|| text.to_owned()),
+            retry_after,
         }
     }
 }
@@ -84,7 +87,7 @@ mod tests {
     #[test]
     fn a_refusal_has_the_code_and_the_title_of_its_problem() {
         let text = r#"{"code":"queue_not_found","title":"No queue","detail":"no queue for main"}"#;
-        let error = ClientError::refused(StatusCode::NOT_FOUND, text);
+        let error = ClientError::refused(StatusCode::NOT_FOUND, None, text);
         assert_eq!(error.to_string(), "404 Not Found: no queue for main");
         let ClientError::Refused { code, title, .. } = error else { panic!("{error}") };
         assert_eq!(code.as_deref(), Some("queue_not_found"));
@@ -93,7 +96,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_no_problem_is_shown_as_it_is() {
-        let error = ClientError::refused(StatusCode::BAD_GATEWAY, "nginx");
+        let error = ClientError::refused(StatusCode::BAD_GATEWAY, None, "nginx");
         assert_eq!(error.to_string(), "502 Bad Gateway: nginx");
     }
 }

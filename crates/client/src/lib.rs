@@ -22,6 +22,7 @@ mod flaky_tests;
 mod imports;
 mod queues;
 mod reply;
+mod retry;
 mod webhooks;
 
 pub use ci::GitHubTokens;

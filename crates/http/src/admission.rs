@@ -88,9 +88,13 @@ impl Share {
         if !is_small(request) && !is_page(request) {
             return Some(Self::Upload);
         }
-        let reads = ["get", "list", "preview", "explain"].iter().any(|verb| name.starts_with(verb));
-        Some(if reads { Self::Read } else { Self::Write })
+        Some(if only_reads(name) { Self::Read } else { Self::Write })
     }
+}
+
+/// Whether an operation of this name changes nothing.
+pub(crate) fn only_reads(name: &str) -> bool {
+    ["get", "list", "preview", "explain"].iter().any(|verb| name.starts_with(verb))
 }
 
 /// Whether a request is for a page, which reads forms only.

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use signalbox_domain::ports::{Clock, Exposition, IdSource, Observer};
 use signalbox_services::{
     AuditService, Authenticator, EventService, FailureReads, FlakyService, HintService,
-    QueueService, UploadService, WebhookService,
+    IdempotencyService, QueueService, UploadService, WebhookService,
 };
 
 use crate::admission::{Admission, admit, to_the_end};
@@ -109,6 +109,8 @@ pub struct Api {
     pub authenticator: Arc<Authenticator>,
     /// Writes metrics as text.
     pub exposition: Arc<dyn Exposition>,
+    /// Keys of requests that may be repeated.
+    pub idempotency: Arc<IdempotencyService>,
     /// Who changed what.
     pub audit: Arc<AuditService>,
     /// Sees requests.

@@ -15,6 +15,7 @@ use crate::body::{MAX_BODY, check_headers, parse, read};
 use crate::client::client_address;
 use crate::dto::{Form, Request};
 use crate::holding::{Held, Holder};
+use crate::idempotency::{Stopped, claim};
 use crate::problem::{Code, Problem};
 
 /// The ways in which a caller can authenticate.
@@ -24,6 +25,11 @@ pub(crate) trait Credentials: Sized + 'static {
 
     /// Whose share the caller's requests are taken from, the smallest share first.
     fn holders(&self, request: &HttpRequest) -> Vec<Holder>;
+
+    /// The caller that idempotency keys belong to.
+    fn keyed(&self) -> Option<&Caller> {
+        None
+    }
 
     /// The most bytes of the caller's body, if it is JSON.
     fn most_bytes(&self) -> usize {
@@ -90,6 +96,11 @@ impl Credentials for Arc<Caller> {
     fn holders(&self, _: &HttpRequest) -> Vec<Holder> {
         vec![Holder::Organization(self.org)]
     }
+
+    fn keyed(&self) -> Option<&Caller> {
+        // A job of a CI system has no token of its own.
+        Some(self.as_ref()).filter(|caller| caller.source.is_none())
+    }
 }
 
 impl<C: Credentials> FromRequest for Authenticated<C> {
@@ -103,8 +114,8 @@ impl<C: Credentials> FromRequest for Authenticated<C> {
 }
 
 impl<T: Request + Form + 'static, C: Credentials> FromRequest for AuthenticatedJson<T, C> {
-    type Error = Problem;
-    type Future = Pin<Box<dyn Future<Output = Result<Self, Problem>>>>;
+    type Error = Stopped;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, Stopped>>>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, payload) = (request.clone(), payload.take());
@@ -114,7 +125,11 @@ impl<T: Request + Form + 'static, C: Credentials> FromRequest for AuthenticatedJ
             let mut held = held_by(&request, caller.holders(&request))?;
             let bytes = read(payload, caller.most_bytes(), &mut held).await?;
             request.extensions_mut().insert(held);
-            Ok(Self { caller, body: parse::<T>(&bytes)? })
+            let body = parse::<T>(&bytes)?;
+            if let Some(keyed) = caller.keyed() {
+                claim(&request, api_of(&request)?, keyed, &bytes).await?;
+            }
+            Ok(Self { caller, body })
         })
     }
 }

@@ -22,6 +22,9 @@ const ALWAYS: [Code; 5] =
 const BODY: [Code; 5] =
     [Code::MalformedBody, Code::Invalid, Code::BodyTooSlow, Code::TooLarge, Code::WrongContentType];
 
+/// Those of operations that change something, with an idempotency key.
+const KEYED: [Code; 3] = [Code::RequestInProgress, Code::ReplyNotKept, Code::IdempotencyKeyReused];
+
 /// Those of operations on a queue.
 const QUEUE: [Code; 2] = [Code::UnknownRepository, Code::UnknownQueue];
 
@@ -84,6 +87,28 @@ fn described(codes: &[Code]) -> Responses {
         responses.insert(status.to_string(), response.into());
     }
     responses
+}
+
+/// Adds the failures of idempotency keys to what an operation replies.
+pub(crate) fn add_those_of_keys(responses: &mut Responses) {
+    for (status, more) in described(&KEYED) {
+        match (responses.get_mut(&status), more) {
+            (Some(RefOr::T(known)), RefOr::T(more)) => {
+                known.description = format!("{} {}", known.description, more.description);
+                for (kind, content) in more.content {
+                    match (known.content.get_mut(&kind), content) {
+                        (Some(RefOr::T(known)), RefOr::T(content)) => {
+                            known.examples.extend(content.examples);
+                        }
+                        (Some(RefOr::Ref(_)), _) => {}
+                        (_, content) => drop(known.content.insert(kind, content)),
+                    }
+                }
+            }
+            (Some(RefOr::Ref(_)), _) => {}
+            (_, more) => drop(responses.insert(status, more)),
+        }
+    }
 }
 
 macro_rules! failures {

@@ -13,6 +13,7 @@ mod encoding;
 mod event_hub;
 mod failures;
 mod holding;
+mod idempotency;
 mod json_guard;
 mod openapi;
 mod pace;

@@ -125,6 +125,12 @@ codes! {
     WebhookOff = "webhook_off", 409, "Webhook endpoint is off", false;
     /// The message is already being delivered.
     MessagePending = "message_pending", 409, "Message is pending", false;
+    /// A request with the same idempotency key is being carried out.
+    RequestInProgress = "request_in_progress", 409, "Request in progress", true;
+    /// A request with the same idempotency key was carried out. Its reply was not kept, because it contained a secret or was too large.
+    ReplyNotKept = "reply_not_kept", 409, "Reply not kept", false;
+    /// The idempotency key was used for another request.
+    IdempotencyKeyReused = "idempotency_key_reused", 422, "Idempotency key reused", false;
     /// The client sends the body too slowly.
     BodyTooSlow = "body_too_slow", 408, "Request body too slow", true;
     /// The body exceeds 20 MiB, an event of a git host exceeds 1 MiB, or an upload exceeds the limit of the server.

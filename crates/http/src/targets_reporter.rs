@@ -37,6 +37,13 @@ impl Credentials for TargetsReporter {
         }
     }
 
+    fn keyed(&self) -> Option<&Caller> {
+        match self {
+            Self::Token(caller) => caller.keyed(),
+            Self::WorkflowRun(_) => None,
+        }
+    }
+
     fn most_bytes(&self) -> usize {
         match self {
             Self::Token(caller) => caller.most_bytes(),

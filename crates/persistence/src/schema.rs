@@ -212,6 +212,12 @@ tables! {
         org_id -> Id, host -> Text, event_id -> Text, at -> Moment,
     }
 
+    idempotency_keys (token_id, key) {
+        token_id -> Id, key -> Text, org_id -> Id, fingerprint -> Text, claim -> Id,
+        until -> Moment, status -> Nullable<Integer>, content_type -> Nullable<Text>,
+        body -> Nullable<Text>,
+    }
+
     audit (id) {
         id -> Id, org_id -> Id, at -> Moment, action -> Text, token_id -> Nullable<Id>,
         object -> Text, repo -> Nullable<Text>, document -> Document,

@@ -50,6 +50,7 @@ mod flaky;
 mod fork_reports;
 mod hints;
 mod history;
+mod idempotency;
 mod jobs;
 mod landings;
 mod page_reads;
@@ -88,6 +89,7 @@ pub use flaky::{
 pub use fork_reports::ForkReport;
 pub use hints::{HintService, HookError};
 pub use history::{EntryPage, FoundEntries, ResultsPage};
+pub use idempotency::{IdempotencyService, KEPT_HOURS};
 pub use jobs::JobService;
 pub use page_reads::{PageReads, SeenQueue, Topic};
 pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};

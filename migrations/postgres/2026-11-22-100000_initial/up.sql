@@ -554,6 +554,21 @@ CREATE TABLE heard_events (
 );
 CREATE INDEX heard_events_by_age ON heard_events (at);
 
+-- Requests with an idempotency key, and the replies to them once they were carried out.
+CREATE TABLE idempotency_keys (
+    token_id UUID NOT NULL,
+    key TEXT NOT NULL,
+    org_id UUID NOT NULL REFERENCES orgs (id),
+    fingerprint TEXT NOT NULL,
+    claim UUID NOT NULL,
+    until TIMESTAMPTZ NOT NULL,
+    status INTEGER,
+    content_type TEXT,
+    body TEXT,
+    PRIMARY KEY (token_id, key)
+);
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (until);
+
 -- The audit log.
 CREATE TABLE audit (
     id UUID NOT NULL PRIMARY KEY,

@@ -556,6 +556,21 @@ CREATE TABLE heard_events (
 ) STRICT;
 CREATE INDEX heard_events_by_age ON heard_events (at);
 
+-- Requests with an idempotency key, and the replies to them once they were carried out.
+CREATE TABLE idempotency_keys (
+    token_id BLOB NOT NULL,
+    key TEXT NOT NULL,
+    org_id BLOB NOT NULL REFERENCES orgs (id),
+    fingerprint TEXT NOT NULL,
+    claim BLOB NOT NULL,
+    until INTEGER NOT NULL,
+    status INTEGER,
+    content_type TEXT,
+    body TEXT,
+    PRIMARY KEY (token_id, key)
+) STRICT;
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (until);
+
 -- The audit log.
 CREATE TABLE audit (
     id BLOB NOT NULL PRIMARY KEY,

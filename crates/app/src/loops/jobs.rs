@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use signalbox_domain::time::Span;
-use signalbox_services::{Error, FlakyService};
+use signalbox_services::{Error, FlakyService, IdempotencyService};
 
 use super::{failing, retention, webhooks};
 use crate::wiring::App;
@@ -33,6 +33,9 @@ pub(super) fn shared(reread: Duration) -> Vec<Job> {
         Job::new("old host events", HOUR, |app| async move {
             app.hints.forget().await?;
             app.status_reporter.forget().await.map(drop)
+        }),
+        Job::new("old idempotency keys", HOUR, |app| async move {
+            IdempotencyService::new(app.context.clone()).forget().await
         }),
         Job::new("waiting entries", MINUTE, waiting_entries),
         Job::new("stray branches", 10 * MINUTE, |app| async move {

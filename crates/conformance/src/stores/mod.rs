@@ -16,6 +16,7 @@ pub mod flaky_names;
 pub mod flaky_runs;
 mod flaky_scenario;
 pub mod history;
+pub mod idempotency;
 pub mod inbound_deliveries;
 pub mod jobs;
 pub mod outbox;
@@ -46,6 +47,10 @@ macro_rules! store_conformance {
             accounts::times_keep_their_microseconds,
             sessions::a_session_is_found_used_and_ended,
             sessions::old_sessions_are_deleted,
+            idempotency::a_repeat_gets_the_reply_of_the_first_request,
+            idempotency::a_released_or_expired_key_is_new,
+            idempotency::one_of_concurrent_claims_is_granted,
+            idempotency::expired_keys_are_deleted,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
             accounts::a_repository_outlives_a_change_of_the_rule_for_its_name,
             accounts::concurrent_spellings_register_one_repository,

@@ -3,15 +3,25 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{
-    AdditionalProperties, ArrayItems, KnownFormat, Object, SchemaFormat, SchemaType, Type,
+    AdditionalProperties, ArrayItems, KnownFormat, Object, ObjectBuilder, SchemaFormat, SchemaType,
+    Type,
 };
-use utoipa::openapi::{Components, OpenApi, RefOr, Schema};
+use utoipa::openapi::{Components, OpenApi, RefOr, Required, Schema};
 use utoipa::{Modify, Number};
+
+use crate::admission::only_reads;
+use crate::failures::add_those_of_keys;
+use crate::idempotency::MOST;
 
 /// Every string of a request is refused with U+0000.
 const WITHOUT_NUL: &str = r"^[^\x00]*$";
+
+/// Operations of uploads, which are recognized by what they contain.
+const WITHOUT_KEYS: [&str; 4] =
+    ["createBundleUpload", "uploadTestReports", "importTestReports", "uploadMetrics"];
 
 /// Requests of the public uploader, where any text is accepted.
 const ANY_TEXT: [&str; 3] = ["AnyRepository", "FailedTest", "QuarantineConfigRequest"];
@@ -38,6 +48,11 @@ impl Modify for Complete {
                 }
             }
             show_example(operation, &components);
+        }
+        for operation in openapi.paths.paths.values_mut().filter_map(|item| item.post.as_mut()) {
+            if takes_keys(operation) {
+                describe_keys(operation);
+            }
         }
         openapi.components = Some(components);
     }
@@ -98,6 +113,43 @@ fn refuse_nul(schema: &mut Object) {
     if is_text && !is_formal && schema.pattern.is_none() && schema.enum_values.is_none() {
         schema.pattern = Some(WITHOUT_NUL.to_owned());
     }
+}
+
+/// Whether an idempotency key counts: the operation changes something, for the holder of a token.
+fn takes_keys(operation: &Operation) -> bool {
+    let id = operation.operation_id.as_deref().unwrap_or_default();
+    let is_json = matches!(
+        &operation.request_body,
+        Some(RefOr::T(body)) if body.content.contains_key("application/json")
+    );
+    is_json && !only_reads(id) && !WITHOUT_KEYS.contains(&id)
+}
+
+/// Describes the header with the key, that of a repeated reply, and the failures.
+fn describe_keys(operation: &mut Operation) {
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    let key = ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "A key of the client's choice: for 24 hours, a repeat of the request with the same key gets the reply of the first \
+             one and changes nothing.",
+        ))
+        .schema(Some(
+            text().min_length(Some(1)).max_length(Some(MOST)).pattern(Some("^[!-~]+$")).build(),
+        ))
+        .example(Some("7f6d0d6e-2f5b-4a61-9c5d-0d7c1f1f3c57".into()))
+        .build();
+    operation.parameters.get_or_insert_default().push(key.into());
+    if let Some(RefOr::T(reply)) = operation.responses.responses.get_mut("200") {
+        let replayed = HeaderBuilder::new()
+            .schema(Some(text().enum_values(Some(["true"])).build()))
+            .description(Some("Present if the reply is that of an earlier request."))
+            .build();
+        reply.headers.insert("Idempotent-Replayed".to_owned(), replayed.into());
+    }
+    add_those_of_keys(&mut operation.responses.responses);
 }
 
 /// Adds the names of the schemas that a description refers to.

@@ -9,11 +9,14 @@ pub(crate) mod v1;
 use std::future::ready;
 use std::sync::Arc;
 
+use actix_web::dev::HttpServiceFactory;
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 use utoipa::Path;
 
 use crate::api::Api;
+use crate::idempotency::keep_reply;
 use crate::problem::{Code, Problem};
 
 async fn use_post() -> Result<HttpResponse, Problem> {
@@ -37,14 +40,17 @@ fn resource<P: Path>(_: &P) -> Resource {
     web::resource(P::path()).name(&P::operation().operation_id.unwrap_or_default())
 }
 
-fn post<P, F, Args>(described: &P, handler: F) -> Resource
+fn post<P, F, Args>(described: &P, handler: F) -> impl HttpServiceFactory + use<P, F, Args>
 where
     P: Path,
     F: Handler<Args>,
     Args: FromRequest + 'static,
     F::Output: Responder + 'static,
 {
-    resource(described).route(web::post().to(handler)).default_service(web::to(use_post))
+    resource(described)
+        .route(web::post().to(handler))
+        .default_service(web::to(use_post))
+        .wrap(from_fn(keep_reply))
 }
 
 fn get<F, Args>(resource: Resource, handler: F) -> Resource

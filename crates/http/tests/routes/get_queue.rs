@@ -31,6 +31,7 @@ async fn every_known_key_is_there() {
         "requiredStatuses": [],
         "directMergeMode": "OFF",
         "optimizationMode": "OFF",
+        "bisectionMode": "ASIDE",
         "mergeMethod": "SQUASH",
         "extensionEnabled": true,
         "enqueueingLabel": "signalbox-merge-queue-submit",

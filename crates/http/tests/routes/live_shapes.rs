@@ -218,6 +218,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("requiredStatuses", Shape::list(Shape::Text)),
         ("directMergeMode", Shape::Word(&["off", "always"])),
         ("optimizationMode", Shape::Word(&["off", "bisection_skip_redundant_tests"])),
+        ("bisectionMode", Shape::Word(&["in_place", "aside"])),
         ("mergeMethod", Shape::Word(&["merge_commit", "squash", "rebase"])),
         ("extensionEnabled", flag()),
         ("enqueueingLabel", Shape::Text),

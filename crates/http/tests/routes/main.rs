@@ -22,6 +22,7 @@ mod get_merge_queue_testing_details;
 mod get_queue;
 mod get_submitted_pull_request;
 mod get_submitted_pull_requests;
+mod idempotency;
 mod imports;
 mod list_audit;
 mod list_merge_queue_testing_results;

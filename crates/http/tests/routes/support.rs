@@ -21,8 +21,8 @@ use signalbox_http::{
 };
 use signalbox_services::{
     AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, HintService,
-    QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
-    WebhookService,
+    IdempotencyService, QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits,
+    WebhookParts, WebhookService,
 };
 use signalbox_testkit::description::{Answer, Description};
 use signalbox_testkit::fake_results::FakeResults;
@@ -217,6 +217,7 @@ impl Server {
             security_contact: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
+            idempotency: Arc::new(IdempotencyService::new(context.clone())),
             audit: Arc::new(AuditService::new(context.clone())),
             observer: seen.clone(),
             clock: clock.clone(),

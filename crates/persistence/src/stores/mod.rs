@@ -10,6 +10,7 @@ mod check_log;
 mod event_log;
 mod flaky;
 mod history_store;
+mod idempotency_store;
 mod inbound_delivery_store;
 mod job_store;
 mod lent;
@@ -99,6 +100,7 @@ impl Store {
                 repos: store.clone(),
                 tokens: store.clone(),
                 sessions: store.clone(),
+                idempotency: store.clone(),
                 audit: store.clone(),
             },
             host: HostStores { pull_requests: store.clone(), inbound_deliveries: store.clone() },

@@ -42,6 +42,7 @@ impl MemoryDatabase {
                 repos: shared.clone(),
                 tokens: shared.clone(),
                 sessions: shared.clone(),
+                idempotency: shared.clone(),
                 audit: shared.clone(),
             },
             host: HostStores { pull_requests: shared.clone(), inbound_deliveries: shared.clone() },

@@ -14,6 +14,7 @@ mod flaky_reads;
 mod flaky_store;
 mod flaky_tables;
 mod history_store;
+mod idempotency_store;
 mod inbound_delivery_store;
 mod job_store;
 mod org_store;

@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use super::announcement_store::AnnouncementRow;
 use super::flaky_tables::FlakyTables;
+use super::idempotency_store::KeyRow;
 use super::job_store::JobRow;
 use super::webhook_store::WebhookTables;
 
@@ -42,6 +43,7 @@ pub(super) struct Tables {
     pub(super) orgs: BTreeMap<OrgSlug, Org>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
     pub(super) sessions: BTreeMap<SessionHash, Session>,
+    pub(super) keys: BTreeMap<(TokenId, String), KeyRow>,
     pub(super) repos: BTreeMap<(OrgId, RepoId), Repository>,
     pub(super) pull_requests: BTreeMap<(OrgId, RepoId, PrNumber), StoredPullRequest>,
     pub(super) flaky: FlakyTables,

@@ -2,6 +2,7 @@
 
 mod audit_log;
 mod ci_identities;
+mod idempotency_store;
 mod identity_provider;
 mod org_store;
 mod repo_store;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
 pub use ci_identities::{CiIdentities, CiIdentity};
+pub use idempotency_store::{IdempotencyStore, KeptReply, KeyClaim, KeyedRequest};
 pub use identity_provider::{IdentityError, IdentityProvider, Leaving};
 pub use org_store::{Org, OrgStore};
 pub use repo_store::{RepoStore, Repository};
@@ -29,6 +31,8 @@ pub struct AccountStores {
     pub tokens: Arc<dyn TokenStore>,
     /// Sessions of the pages.
     pub sessions: Arc<dyn SessionStore>,
+    /// Idempotency keys of requests.
+    pub idempotency: Arc<dyn IdempotencyStore>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
 }

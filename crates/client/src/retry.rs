@@ -1,0 +1,132 @@
+//! Repeats calls that may succeed later. The idempotency key makes that safe.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use uuid::Uuid;
+
+use crate::{Client, ClientError};
+
+/// How often a call is made at most.
+pub(crate) const ATTEMPTS: u32 = 4;
+/// The first pause; each next one is twice as long.
+const FIRST: Duration = Duration::from_millis(500);
+/// The longest pause, also if the server asks for a longer one.
+const LONGEST: Duration = Duration::from_secs(10);
+
+impl Client {
+    /// Makes a call until it succeeds, fails for good, or was made often enough. The key only spreads the
+    /// pauses of several clients.
+    pub(crate) async fn repeated<F>(
+        &self,
+        key: Uuid,
+        call: impl Fn() -> F,
+    ) -> Result<String, ClientError>
+    where
+        F: Future<Output = Result<String, ClientError>>,
+    {
+        let mut attempt = 1;
+        loop {
+            let error = match call().await {
+                Ok(text) => return Ok(text),
+                Err(error) => error,
+            };
+            let Some(asked) = worth_another(&error).filter(|_| attempt < self.attempts) else {
+                return Err(error);
+            };
+            let usual = FIRST.saturating_mul(1 << (attempt - 1).min(8));
+            let part = 500 + u32::try_from(key.as_u128() % 500).unwrap_or_default();
+            tokio::time::sleep(asked.unwrap_or(usual * part / 1_000).min(LONGEST)).await;
+            attempt += 1;
+        }
+    }
+}
+
+/// Whether the same call may succeed soon, with the pause that the server asks for. A server that
+/// cannot be connected to is reported immediately: its address may be wrong.
+fn worth_another(error: &ClientError) -> Option<Option<Duration>> {
+    match error {
+        ClientError::Unreachable { error, .. } => {
+            let is_cut_off = !error.is_connect() && !error.is_timeout() && !error.is_builder();
+            is_cut_off.then_some(None)
+        }
+        ClientError::Refused { status, code, retry_after, .. } => {
+            let is_busy = matches!(
+                *status,
+                StatusCode::TOO_MANY_REQUESTS
+                    | StatusCode::BAD_GATEWAY
+                    | StatusCode::SERVICE_UNAVAILABLE
+                    | StatusCode::GATEWAY_TIMEOUT
+            ) || code.as_deref() == Some("request_in_progress");
+            let pause = retry_after.map(|seconds| Duration::from_secs(seconds.into()));
+            is_busy.then_some(pause)
+        }
+        ClientError::Setup(_) | ClientError::Unreadable { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A server that sends these replies, each on a connection of its own; nothing for an empty one.
+    /// Returns its address, and the key of each request.
+    fn server(replies: &'static [&'static str]) -> (String, std::thread::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let serve = move || {
+            let mut keys = Vec::new();
+            for reply in replies {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+                while !request.ends_with(b"}") {
+                    let read = stream.read(&mut piece).expect("a request");
+                    request.extend_from_slice(&piece[..read]);
+                }
+                let request = String::from_utf8(request).expect("text");
+                let key = request.lines().find_map(|line| line.strip_prefix("idempotency-key: "));
+                keys.push(key.expect("a key").to_owned());
+                stream.write_all(reply.as_bytes()).expect("written");
+            }
+            keys
+        };
+        (url, std::thread::spawn(serve))
+    }
+
+    const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    const REFUSED: &str =
+        "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    const DONE: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+
+    #[tokio::test]
+    async fn a_busy_server_and_a_lost_answer_are_asked_again_with_the_same_key() {
+        let (url, served) = server(&[BUSY, "", DONE]);
+        let client = Client::new(&url, "t").expect("a client");
+        client.post("cancelPullRequest", &json!({"pr": 1})).await.expect("an answer");
+        let keys = served.join().expect("keys");
+        assert_eq!(keys.len(), 3);
+        assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_final_and_so_is_the_last_attempt() {
+        let (url, served) = server(&[REFUSED, BUSY, BUSY]);
+        let client = Client::new(&url, "t").expect("a client");
+        let call =
+            async |client: &Client| client.post("cancelPullRequest", &json!({"pr": 1})).await;
+        for (client, status) in [
+            (client.clone(), StatusCode::NOT_FOUND),
+            (client.with_attempts(2), StatusCode::SERVICE_UNAVAILABLE),
+        ] {
+            let error = call(&client).await.expect_err("no answer");
+            assert!(matches!(error, ClientError::Refused { status: it, .. } if it == status));
+        }
+        let keys = served.join().expect("keys");
+        assert!(keys[0] != keys[1] && keys[1] == keys[2], "{keys:?}");
+    }
+}
