@@ -241,7 +241,7 @@ async fn a_check_that_fills_the_disk_is_ended() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_not_taken_for_a_sandbox_that_does_not_work() {
+async fn a_full_disk_is_not_mistaken_for_a_sandbox_that_does_not_work() {
     if !works_here() {
         return;
     }

@@ -8,10 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use uuid::Uuid;
-
 use crate::ClientError;
-use crate::retry::ATTEMPTS;
+use crate::retry::{ATTEMPTS, new_key};
 
 /// How long a call may take.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
@@ -120,7 +118,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         let url = self.url(operation);
-        let key = Uuid::new_v4();
+        let key = new_key();
         let text = self.repeated(key, || {
             let request = self.http.post(&url).timeout(TIMEOUT).json(body);
             self.answer(request.header("idempotency-key", key.to_string()), &url)
@@ -135,7 +133,7 @@ impl Client {
         query: &impl Serialize,
     ) -> Result<T, ClientError> {
         let url = self.url(path);
-        let text = self.repeated(Uuid::new_v4(), || {
+        let text = self.repeated(new_key(), || {
             self.answer(self.http.get(&url).timeout(TIMEOUT).query(query), &url)
         });
         parse(&url, &text.await?)

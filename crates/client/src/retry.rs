@@ -31,24 +31,30 @@ impl Client {
                 Ok(text) => return Ok(text),
                 Err(error) => error,
             };
-            let Some(asked) = worth_another(&error).filter(|_| attempt < self.attempts) else {
-                return Err(error);
-            };
             let usual = FIRST.saturating_mul(1 << (attempt - 1).min(8));
             let part = 500 + u32::try_from(key.as_u128() % 500).unwrap_or_default();
-            tokio::time::sleep(asked.unwrap_or(usual * part / 1_000).min(LONGEST)).await;
+            let pause = pause_before_another(&error, usual * part / 1_000);
+            let Some(pause) = pause.filter(|_| attempt < self.attempts) else { return Err(error) };
+            tokio::time::sleep(pause.min(LONGEST)).await;
             attempt += 1;
         }
     }
 }
 
-/// Whether the same call may succeed soon, with the pause that the server asks for. A server that
-/// cannot be connected to is reported immediately: its address may be wrong.
-fn worth_another(error: &ClientError) -> Option<Option<Duration>> {
+/// A new idempotency key.
+#[expect(clippy::disallowed_methods, reason = "this program has no source of ids")]
+pub(crate) fn new_key() -> Uuid {
+    Uuid::new_v4()
+}
+
+/// The pause before the same call may succeed: the requested one, or the usual one. `None`: it does not
+/// succeed soon. A server that cannot be connected to is reported immediately: its address may be
+/// wrong.
+fn pause_before_another(error: &ClientError, usual: Duration) -> Option<Duration> {
     match error {
         ClientError::Unreachable { error, .. } => {
             let is_cut_off = !error.is_connect() && !error.is_timeout() && !error.is_builder();
-            is_cut_off.then_some(None)
+            is_cut_off.then_some(usual)
         }
         ClientError::Refused { status, code, retry_after, .. } => {
             let is_busy = matches!(
@@ -58,8 +64,8 @@ fn worth_another(error: &ClientError) -> Option<Option<Duration>> {
                     | StatusCode::SERVICE_UNAVAILABLE
                     | StatusCode::GATEWAY_TIMEOUT
             ) || code.as_deref() == Some("request_in_progress");
-            let pause = retry_after.map(|seconds| Duration::from_secs(seconds.into()));
-            is_busy.then_some(pause)
+            let requested = retry_after.map(|seconds| Duration::from_secs(seconds.into()));
+            is_busy.then(|| requested.unwrap_or(usual))
         }
         ClientError::Setup(_) | ClientError::Unreadable { .. } => None,
     }
@@ -104,7 +110,7 @@ mod tests {
     const DONE: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
 
     #[tokio::test]
-    async fn a_busy_server_and_a_lost_answer_are_asked_again_with_the_same_key() {
+    async fn a_call_to_a_busy_server_and_one_without_an_answer_are_repeated_with_the_same_key() {
         let (url, served) = server(&[BUSY, "", DONE]);
         let client = Client::new(&url, "t").expect("a client");
         client.post("cancelPullRequest", &json!({"pr": 1})).await.expect("an answer");

@@ -15,8 +15,8 @@ use crate::body::{MAX_BODY, check_headers, parse, read};
 use crate::client::client_address;
 use crate::dto::{Form, Request};
 use crate::holding::{Held, Holder};
-use crate::idempotency::{Stopped, claim};
-use crate::problem::{Code, Problem};
+use crate::idempotency::claim;
+use crate::problem::{Code, Problem, Stopped};
 
 /// The ways in which a caller can authenticate.
 pub(crate) trait Credentials: Sized + 'static {

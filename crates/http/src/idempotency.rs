@@ -3,11 +3,10 @@
 
 use actix_web::body::{EitherBody, MessageBody, to_bytes};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::StatusCode;
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::middleware::Next;
 use actix_web::web::{Bytes, Data};
-use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse, ResponseError};
+use actix_web::{Error, HttpMessage, HttpRequest};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use signalbox_domain::ports::{KeptReply, KeyClaim, KeyedRequest};
@@ -15,61 +14,16 @@ use signalbox_domain::token::Caller;
 
 use crate::admission::only_reads;
 use crate::api::Api;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, Stopped};
 
 /// The header with the key.
 pub(crate) const KEY: &str = "idempotency-key";
-/// The header of a reply that was kept.
-const REPLAYED: (&str, &str) = ("idempotent-replayed", "true");
 /// The most characters of a key.
 pub(crate) const MOST: usize = 255;
 /// Operations whose replies contain a secret that is shown once.
 const SECRET: [&str; 2] = ["createWebhook", "rotateWebhookSecret"];
 /// The largest reply that is kept.
 const LARGEST: usize = 256 * 1024;
-
-/// Why a request is not handled.
-#[derive(Debug)]
-pub(crate) enum Stopped {
-    /// It is refused.
-    Problem(Problem),
-    /// It repeats another one, which had this reply.
-    Replied(KeptReply),
-}
-
-impl<P: Into<Problem>> From<P> for Stopped {
-    fn from(problem: P) -> Self {
-        Self::Problem(problem.into())
-    }
-}
-
-impl std::fmt::Display for Stopped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Problem(problem) => problem.fmt(f),
-            Self::Replied(_) => f.write_str("a repeated request"),
-        }
-    }
-}
-
-impl ResponseError for Stopped {
-    fn status_code(&self) -> StatusCode {
-        match self {
-            Self::Problem(problem) => problem.status_code(),
-            Self::Replied(reply) => StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK),
-        }
-    }
-
-    fn error_response(&self) -> HttpResponse {
-        match self {
-            Self::Problem(problem) => problem.error_response(),
-            Self::Replied(reply) => HttpResponse::build(self.status_code())
-                .insert_header((CONTENT_TYPE, reply.content_type.as_str()))
-                .insert_header(REPLAYED)
-                .body(reply.body.clone().unwrap_or_default()),
-        }
-    }
-}
 
 /// The request that holds its key until it has been carried out.
 struct Claimed(KeyedRequest);

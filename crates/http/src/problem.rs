@@ -1,15 +1,20 @@
 //! Errors as replies. The only file that knows a status code.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, ContentType, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{
+    ALLOW, CONTENT_TYPE, ContentType, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use serde::Serialize;
+use signalbox_domain::ports::KeptReply;
 use utoipa::ToSchema;
 
 use crate::request_id::current_request_id;
 
 /// Seconds after which a caller may try again when something is not available.
 const RETRY_SECONDS: u32 = 5;
+/// The header of a kept reply to an earlier request.
+const REPLAYED: (&str, &str) = ("idempotent-replayed", "true");
 /// The authentication challenge.
 const CHALLENGE: &str = "ApiKey header=\"x-api-token\"";
 /// The body of every 401.
@@ -323,6 +328,49 @@ impl ResponseError for Problem {
             errors: self.errors.clone(),
         };
         reply.content_type(PROBLEM_JSON).json(body)
+    }
+}
+
+/// Why a request is not handled.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// It is refused.
+    Problem(Problem),
+    /// It repeats another one, which had this reply.
+    Replied(KeptReply),
+}
+
+impl<P: Into<Problem>> From<P> for Stopped {
+    fn from(problem: P) -> Self {
+        Self::Problem(problem.into())
+    }
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Problem(problem) => problem.fmt(f),
+            Self::Replied(_) => f.write_str("a repeated request"),
+        }
+    }
+}
+
+impl ResponseError for Stopped {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::Problem(problem) => problem.status_code(),
+            Self::Replied(reply) => StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK),
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        match self {
+            Self::Problem(problem) => problem.error_response(),
+            Self::Replied(reply) => HttpResponse::build(self.status_code())
+                .insert_header((CONTENT_TYPE, reply.content_type.as_str()))
+                .insert_header(REPLAYED)
+                .body(reply.body.clone().unwrap_or_default()),
+        }
     }
 }
 

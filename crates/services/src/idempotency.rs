@@ -12,7 +12,7 @@ use super::{AccountContext, Error};
 
 /// How long a reply is kept, in hours.
 pub const KEPT_HOURS: u32 = 24;
-/// How long a request may be carried out, in minutes: afterwards its server is taken for dead, and a
+/// How long a request may be carried out, in minutes: afterwards its server counts as dead, and a
 /// repeat is carried out.
 const CLAIM_MINUTES: u32 = 2;
 /// Keys that are deleted together.

@@ -82,7 +82,7 @@ pub async fn one_of_concurrent_claims_is_granted(stores: &Stores) {
     }
 }
 
-/// Expired keys are deleted, no more at a time than asked for.
+/// Expired keys are deleted, no more at a time than requested.
 pub async fn expired_keys_are_deleted(stores: &Stores) {
     let keys = &stores.account.idempotency;
     for (token, until) in [(1, 10), (2, 20), (3, 30)] {

@@ -26,8 +26,8 @@ fn touches(entry: &Entry) -> &Targets {
     held.map_or(&Targets::All, |reported| &reported.targets)
 }
 
-/// Whether the later of two entries in the line depends on the earlier one directly. A batch that is
-/// bisected beside the line depends on nothing else, and nothing else depends on it.
+/// Whether the later of two entries in the line depends on the earlier one directly. Entries of a batch
+/// that is bisected beside the line depend only on one another.
 pub(super) fn meet(mode: Mode, one: &Entry, other: &Entry) -> bool {
     one.aside() == other.aside() && share_targets(mode, one, other)
 }
@@ -100,10 +100,10 @@ pub(super) fn may_start(queue: &Queue) -> impl Iterator<Item = &OrderKey> {
         Mode::Parallel => usize::MAX,
     };
     let is_aside = |key: &&OrderKey| {
-        queue.aside > 0 && queue.entry(key.entry()).is_some_and(|it| it.aside().is_some())
+        queue.started.aside > 0 && queue.entry(key.entry()).is_some_and(|it| it.aside().is_some())
     };
     let open = || queue.waiting.open();
-    let placed = open().take_while(|key| queue.aside > 0 && key.keeps_its_place());
+    let placed = open().take_while(|key| queue.started.aside > 0 && key.keeps_its_place());
     let of_line = open().filter(move |key| !is_aside(key)).take(most);
     placed.filter(is_aside).chain(of_line)
 }

@@ -62,6 +62,8 @@ pub(super) struct Started {
     under: RedBlackTreeMapSync<Rank, Arc<[Rank]>>,
     /// Entries in the line that some later entry cannot be built on.
     obstacles: RedBlackTreeSetSync<OrderKey>,
+    /// The number of entries that are bisected beside the line.
+    pub(super) aside: usize,
 }
 
 impl Default for Started {
@@ -72,6 +74,7 @@ impl Default for Started {
             restarted: RedBlackTreeSetSync::new_sync(),
             under: RedBlackTreeMapSync::new_sync(),
             obstacles: RedBlackTreeSetSync::new_sync(),
+            aside: 0,
         }
     }
 }
@@ -107,6 +110,8 @@ impl Started {
         new: Option<&Arc<Entry>>,
         run: Option<&TestRun>,
     ) {
+        self.aside += usize::from(new.is_some_and(|new| new.aside().is_some()));
+        self.aside -= usize::from(old.is_some_and(|old| old.aside().is_some()));
         let (was, is) = (Marks::of(old), Marks::of(new.map(AsRef::as_ref)));
         if was != is {
             exchange(&mut self.of_run, was.tested(), is.tested());

@@ -265,8 +265,6 @@ pub struct Queue {
     pub(super) waiting: Waiting,
     pub(super) started: Started,
     pub(super) by_status: RunsByStatus,
-    /// The number of entries that are bisected beside the line.
-    pub(super) aside: usize,
 }
 
 /// The least size at which the record of pull requests that have left is shortened.
@@ -336,7 +334,6 @@ impl Queue {
             waiting: Waiting::default(),
             started: Started::default(),
             by_status: RunsByStatus::default(),
-            aside: 0,
         };
         for run in runs {
             queue.put_run(Arc::new(run));
@@ -423,8 +420,6 @@ impl Queue {
             self.numbers.insert_mut(entry.id, entry.pr);
             self.left.remove_mut(&entry.pr);
         }
-        self.aside += usize::from(entry.aside().is_some());
-        self.aside -= usize::from(old.as_deref().and_then(Entry::aside).is_some());
         let run = entry.state.run().and_then(|run| self.runs.get(&run)).map(AsRef::as_ref);
         self.started.set_obstacle(key, is_obstacle(&entry, run));
         self.started.replace(old.as_deref(), Some(&entry), run);
@@ -439,7 +434,6 @@ impl Queue {
         self.line.remove_mut(&key);
         self.numbers.remove_mut(&old.id);
         self.entries.remove_mut(&old.pr);
-        self.aside -= usize::from(old.aside().is_some());
         self.started.set_obstacle(key, false);
         self.started.replace(Some(&old), None, None);
         self.waiting.replace(Some(&old), None);

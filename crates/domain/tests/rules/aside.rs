@@ -47,7 +47,7 @@ fn until(world: &mut World, pr: u32, state: PrState) {
 }
 
 #[test]
-fn a_failed_batch_does_not_hold_up_those_behind_it() {
+fn a_failed_batch_does_not_block_the_pull_requests_behind_it() {
     let mut world = batches(4, bad(&[2]));
     submit(&mut world, 1..=8);
     world.settle();

@@ -25,10 +25,10 @@ impl IdempotencyStore for MemoryDatabase {
         let keys = &mut self.tables().keys;
         let place = (request.token, request.key.clone());
         if let Some(known) = keys.get(&place).filter(|known| known.until > now) {
-            return Ok(if known.request.fingerprint != request.fingerprint {
-                KeyClaim::OtherRequest
-            } else {
+            return Ok(if known.request.fingerprint == request.fingerprint {
                 known.reply.clone().map_or(KeyClaim::Running, KeyClaim::Replied)
+            } else {
+                KeyClaim::OtherRequest
             });
         }
         keys.insert(place, KeyRow { request: request.clone(), until, reply: None });

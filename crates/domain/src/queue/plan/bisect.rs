@@ -278,7 +278,7 @@ pub(super) fn leave_aside(builder: &mut TransitionBuilder, id: EntryId) {
 
 /// Returns a batch to the line whose parts have all passed. Returns whether there was one.
 pub(super) fn rejoin(builder: &mut TransitionBuilder) -> bool {
-    if builder.queue.aside == 0 {
+    if builder.queue.started.aside == 0 {
         return false;
     }
     let mut open: BTreeMap<u64, bool> = BTreeMap::new();

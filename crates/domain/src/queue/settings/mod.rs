@@ -60,11 +60,11 @@ words!(
 words!(
     /// Where a failed batch is bisected.
     BisectionMode {
-        /// In its place: pull requests behind it wait, and those that pass merge without another
-        /// test.
+        /// In its place: pull requests behind it wait, and its good pull requests merge without
+        /// another test.
         InPlace = "IN_PLACE",
-        /// Beside the line: pull requests behind it go on without it, and those that pass are
-        /// tested again behind them.
+        /// Beside the line: pull requests behind it continue without it, and its good pull requests
+        /// are tested again behind them.
         Aside = "ASIDE",
     }
 );

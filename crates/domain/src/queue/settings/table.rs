@@ -181,8 +181,8 @@ settings! {
     optimization_mode: OptimizationMode = OptimizationMode::Off,
         "optimizationMode", "Optimization of bisection", Batching,
         SettingKind::Word(OptimizationMode::NAMES);
-    /// Where a failed batch is bisected. Aside, it does not hold up those behind it, and its good
-    /// pull requests are tested again behind them.
+    /// Where a failed batch is bisected. Aside, it does not block the pull requests behind it, and
+    /// its good ones are tested again behind them.
     bisection_mode: BisectionMode = BisectionMode::Aside,
         "bisectionMode", "Bisection", Batching, SettingKind::Word(BisectionMode::NAMES);
     /// How changes become commits.
