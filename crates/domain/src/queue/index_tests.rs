@@ -235,8 +235,13 @@ fn check_runs(queue: &Queue) {
 }
 
 fn check_landing(queue: &Queue) {
+    let aside = |run: &TestRun| {
+        let mut of_it = queue.entries_in_order().filter(|it| it.state.run() == Some(run.id));
+        of_it.any(|entry| entry.aside().is_some())
+    };
     let ready = |run: &&TestRun| {
         run.status == super::super::RunStatus::Passed
+            && !aside(run)
             && run.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr)).all(|entry| {
                 matches!(entry.state, EntryState::TestsPassed { .. })
             })
