@@ -14,3 +14,8 @@ mod reruns;
 
 pub use blocking::BlockingReader;
 pub use reader::{Kind, Reports};
+
+/// The beginning of an error: a parser repeats what it read.
+fn shortened(error: &str) -> String {
+    error.chars().take(200).collect()
+}

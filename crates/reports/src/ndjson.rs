@@ -117,7 +117,7 @@ impl Run {
         let run: Self = serde_json::from_slice(without_mark(line)).map_err(|error| {
             let text = error.to_string();
             let words = text.rsplit_once(" at line ").map_or(text.as_str(), |(words, _)| words);
-            format!("column {}: {words}", error.column())
+            format!("column {}: {}", error.column(), crate::shortened(words))
         })?;
         for (name, sha) in [("sha", &run.sha), ("base", &run.base)] {
             let Some(sha) = sha else { continue };
@@ -203,6 +203,14 @@ mod tests {
          "message": "expected 1, got 2", "started_at": null},
         {"name": "adds", "suite": "calc", "file": "calc.rs", "outcome": "passed"},
         {"name": "divides", "outcome": "skipped", "owners": ["@acme/calc"]}]}"#;
+
+    #[test]
+    fn a_refusal_does_not_repeat_all_that_was_read() {
+        let line = format!(r#"{{"{}": 1}}"#, "r".repeat(10_000));
+        let refusal = Run::parse(line.as_bytes()).map(|_| ()).expect_err("no such field");
+        assert!(refusal.starts_with("column 10003: unknown field `rrr"), "{refusal}");
+        assert!(refusal.len() < 300, "{refusal}");
+    }
 
     #[test]
     fn a_line_is_a_run_of_a_job() {

@@ -126,8 +126,8 @@ impl Meta {
         let json = &mut serde_json::Deserializer::from_slice(bytes);
         let read: Result<Self, _> = serde_path_to_error::deserialize(&mut *json);
         let meta = read.map_err(|error| InvalidMeta {
-            path: shortened(&error.path().to_string()),
-            rule: shortened(&error.inner().to_string()),
+            path: crate::shortened(&error.path().to_string()),
+            rule: crate::shortened(&error.inner().to_string()),
         })?;
         json.end().map_err(|error| InvalidMeta { path: ".".into(), rule: error.to_string() })?;
         Ok(meta)
@@ -142,10 +142,6 @@ pub struct InvalidMeta {
     pub path: String,
     /// The problem; cut to 200 characters.
     pub rule: String,
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(200).collect()
 }
 
 /// The commit that was tested.
