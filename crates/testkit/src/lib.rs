@@ -11,6 +11,7 @@
 //! | [`github_double`] | a double of GitHub's REST API on a real bare repository |
 //! | [`ci_double`] | a CI system that issues identity tokens to its jobs |
 //! | [`description`] | replies and requests, checked against the description of the API |
+//! | [`fuzz`] | mutations of a corpus for parsers |
 //! | [`s3_double`] | a double of an S3 service with one bucket |
 //! | [`postgres`] | a temporary PostgreSQL server |
 //! | [`year`] | a generated year of a repository with ground truth, replayed through the judge of tests |
@@ -26,6 +27,7 @@ pub mod description;
 pub mod double;
 pub mod fake_results;
 pub mod fake_webhooks;
+pub mod fuzz;
 pub mod github_double;
 pub mod memory;
 pub mod postgres;

@@ -167,3 +167,28 @@ fn check(event: &str, example: &Value, hint: &Hint) {
         Hint::Comment { id, .. } => assert_eq!(example["comment"]["id"].as_u64(), Some(*id)),
     }
 }
+
+/// A delivery with a valid signature and any content is decoded or refused.
+#[test]
+fn any_signed_delivery_is_decoded_or_refused() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let corpus =
+        signalbox_testkit::fuzz::corpus(&folder.join("../../tests/fuzz/corpus/github-event"));
+    assert!(corpus.len() > 4, "an event of each kind");
+    let (host, words) = (host(), ["null", "-1", "1e400", "\"\\ud800\"", "refs/heads/", "[", "{"]);
+    let events =
+        ["pull_request", "issue_comment", "push", "check_run", "check_suite", "status", "ping"];
+    signalbox_testkit::fuzz::fuzz("github-event", &corpus, &words, |body| {
+        for event in events {
+            let header = |name: &str| match name {
+                "x-hub-signature-256" => Some(signed(body)),
+                "x-github-event" => Some(event.to_owned()),
+                "x-github-delivery" => Some("1".to_owned()),
+                _ => None,
+            };
+            if let Ok(decoded) = host.decode(&header, body) {
+                assert!(decoded.id.len() <= 100 && decoded.hints.len() < 1_000);
+            }
+        }
+    });
+}

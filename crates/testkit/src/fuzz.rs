@@ -1,0 +1,177 @@
+//! Feeds a parser with mutations of a corpus: it must neither panic nor hang, whatever it gets.
+//!
+//! The mutations follow from `PROPTEST_RNG_SEED`, which the test command derives from the commit, so a
+//! failed run can be repeated. `SIGNALBOX_FUZZ_INPUTS` sets their number. No coverage guides them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+/// The usual number of inputs of a parser.
+const INPUTS: u32 = 2_000;
+/// The most bytes of an input.
+const LARGEST: usize = 64 * 1_024;
+/// The most mutations of an input.
+const MUTATIONS: u64 = 8;
+/// Bytes at the limits of what they may mean.
+const EDGES: [u8; 12] = [0, 1, b'\n', b'"', b'&', b'<', b'{', 0x7f, 0x80, 0xc3, 0xfe, 0xff];
+
+/// The files of a folder; none if there is no such folder.
+pub fn corpus(folder: &Path) -> Vec<Vec<u8>> {
+    let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).expect("a readable file")).collect()
+}
+
+/// Calls a parser with every input of the corpus and with mutations of them, which also contain these
+/// words. An input that makes it panic is written to a file, which the failure names.
+pub fn fuzz(target: &str, corpus: &[Vec<u8>], words: &[&str], parse: impl Fn(&[u8])) {
+    let mut random = Random::of(target);
+    let inputs = std::env::var("SIGNALBOX_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok());
+    let check = |input: &[u8]| {
+        if catch_unwind(AssertUnwindSafe(|| parse(input))).is_err() {
+            let hash = Sha256::digest(input);
+            let name =
+                format!("signalbox-fuzz-{target}-{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2]);
+            let path = std::env::temp_dir().join(name);
+            std::fs::write(&path, input).expect("written");
+            panic!(
+                "{target} panics on {}: mend it, and add the file to the corpus",
+                path.display()
+            );
+        }
+    };
+    for input in corpus {
+        check(input);
+    }
+    for _ in 0..inputs.unwrap_or(INPUTS) {
+        check(&mutated(&mut random, corpus, words));
+    }
+}
+
+fn mutated(random: &mut Random, corpus: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
+    let mut input = random.one_of(corpus).cloned().unwrap_or_default();
+    for _ in 0..=random.below(MUTATIONS) {
+        mutate(random, &mut input, corpus, words);
+        input.truncate(LARGEST);
+    }
+    input
+}
+
+fn mutate(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>], words: &[&str]) {
+    let from = random.position(input.len());
+    let to = from + random.position((input.len() - from).min(256));
+    match random.below(9) {
+        0 => {
+            if let Some(byte) = input.get_mut(from) {
+                *byte ^= 1 << random.below(8);
+            }
+        }
+        1 => {
+            if let Some(byte) = input.get_mut(from) {
+                *byte = *random.one_of(&EDGES).expect("an edge");
+            }
+        }
+        2 => drop(input.drain(from..to)),
+        3 => {
+            let piece = input[from..to].to_vec();
+            insert(input, from, &piece);
+        }
+        4 => {
+            let word = random.one_of(words).copied().unwrap_or_default();
+            insert(input, from, word.as_bytes());
+        }
+        5 => {
+            let other = random.one_of(corpus).cloned().unwrap_or_default();
+            let start = random.position(other.len());
+            input.truncate(from);
+            input.extend_from_slice(&other[start..]);
+        }
+        6 => {
+            let bytes: Vec<u8> = (0..random.below(16)).map(|_| random.byte()).collect();
+            insert(input, from, &bytes);
+        }
+        7 => input.truncate(from),
+        // Depth and length.
+        _ => {
+            let times = usize::try_from(random.below(500)).expect("small");
+            let piece = input[from..to].repeat(times);
+            insert(input, from, &piece[..piece.len().min(LARGEST)]);
+        }
+    }
+}
+
+fn insert(input: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    input.splice(at..at, bytes.iter().copied());
+}
+
+/// Numbers that a seed and the name of a parser determine.
+struct Random(u64);
+
+impl Random {
+    fn of(target: &str) -> Self {
+        let seed = std::env::var("PROPTEST_RNG_SEED").unwrap_or_default();
+        let hash = Sha256::digest(format!("{target} {seed}"));
+        Self(u64::from_le_bytes(hash[..8].try_into().expect("eight bytes")))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.next().to_le_bytes()[0]
+    }
+
+    /// From 0 up to and with the length.
+    fn position(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64 + 1)).expect("a position")
+    }
+
+    fn one_of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        items.get(usize::try_from(self.below(items.len() as u64)).expect("a position"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn inputs_differ_and_are_the_same_again() {
+        let inputs = || {
+            let seen = RefCell::new(Vec::new());
+            fuzz("sample", &[b"<a b=\"c\"/>".to_vec()], &["<!--"], |input| {
+                seen.borrow_mut().push(input.to_vec());
+            });
+            seen.into_inner()
+        };
+        let first = inputs();
+        assert_eq!(first, inputs());
+        let different: BTreeSet<&Vec<u8>> = first.iter().collect();
+        assert!(different.len() * 10 > first.len() * 9, "{} of {}", different.len(), first.len());
+        assert!(first.iter().any(|input| input.len() > 1_000));
+        assert!(first.iter().all(|input| input.len() <= LARGEST));
+    }
+
+    #[test]
+    #[should_panic(expected = "sample panics on ")]
+    fn a_panic_names_the_file_with_its_input() {
+        fuzz("sample", &[b"abc".to_vec()], &["boom"], |input| {
+            assert!(!input.windows(4).any(|window| window == b"boom"), "boom");
+        });
+    }
+}
