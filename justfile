@@ -134,7 +134,7 @@ demo:
 run:
     cargo run -- serve
 
-# Build a release into FOLDER: the program, the list of its components (SBOM) and checksums
+# Build a release into FOLDER: the program, the list of its components (SBOM), an archive, a Debian package and checksums
 [group('release')]
 release FOLDER='target/dist':
     .ci/release {{FOLDER}}

@@ -1,5 +1,7 @@
 //! A release: its toolchain, its components, and where they come from.
 
+use std::process::Command;
+
 use crate::page::{none, root};
 
 fn read(file: &str) -> String {
@@ -68,4 +70,77 @@ fn the_toolchain_of_releases_is_the_one_of_the_manifest_and_the_image() {
     assert!(read("tests/run").contains("sed -n 's/^rust=//p' .ci/release"));
     let page = read("docs/contributing/toolchain.md");
     assert!(page.contains(&format!("`{rust}`")), "the page names another version than {rust}");
+}
+
+/// Packs a program, which is a script here, and returns the files.
+fn packed(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let program = folder.join("program");
+    std::fs::write(&program, "#!/bin/sh\n").expect("written");
+    let out = folder.join("out");
+    let mut script = Command::new(root().join(".ci/package"));
+    // A tree without a repository has no commit whose time could be used.
+    let done = script.arg(&program).arg(&out).env("SOURCE_DATE_EPOCH", "1700000000");
+    let done = done.output().expect("it ran");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let files = std::fs::read_dir(&out).expect("a folder").map(|file| file.expect("a file"));
+    let mut files: Vec<_> = files
+        .map(|file| {
+            let content = std::fs::read(file.path()).expect("a file");
+            (file.file_name().into_string().expect("UTF-8"), content)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let done = Command::new(program).args(arguments).output().expect("it ran");
+    assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).expect("UTF-8")
+}
+
+/// The packages have what a server needs, in the places that the unit names, and the same bytes
+/// again.
+#[test]
+fn a_release_is_packed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = packed(folder.path());
+    let again = tempfile::tempdir().expect("a folder");
+    assert_eq!(files, packed(again.path()), "another time and place");
+
+    let path = |end: &str| {
+        let name = files.iter().map(|(name, _)| name).find(|name| name.ends_with(end));
+        name.map(|name| folder.path().join("out").join(name).display().to_string())
+    };
+    let archive = output("tar", &["-tzf", &path(".tar.gz").expect("an archive")]);
+    for name in ["signalbox", "LICENSE-MIT", "config.example.toml", "signalbox.service"] {
+        assert!(archive.lines().any(|line| line.ends_with(&format!("/{name}"))), "{archive}");
+    }
+
+    let Some(package) = path(".deb") else {
+        eprintln!("skipped: dpkg-deb is not installed");
+        return;
+    };
+    let tree = folder.path().join("tree");
+    output("dpkg-deb", &["--raw-extract", &package, &tree.display().to_string()]);
+    let file = |name: &str| std::fs::read_to_string(tree.join(name)).expect(name);
+    let unit = file("usr/lib/systemd/system/signalbox.service");
+    let start = line(&unit, "ExecStart=/").expect("a program").trim_start_matches("ExecStart=/");
+    let words: Vec<&str> = start.split(' ').collect();
+    assert_eq!(words[1..3], ["serve", "--config"], "{start}");
+    for name in [words[0], words[3].trim_start_matches('/')] {
+        assert!(tree.join(name).is_file(), "the package has no {name}");
+    }
+    assert!(!unit.contains("Copy to"), "{unit}");
+    let state = line(&unit, "StateDirectory=").expect("a folder").replace("StateDirectory=", "");
+    let settings: toml::Table = file("etc/signalbox/signalbox.toml").parse().expect("TOML");
+    assert_eq!(settings["data_dir"].as_str(), Some(format!("/var/lib/{state}").as_str()));
+    assert_eq!(file("DEBIAN/conffiles").trim(), "/etc/signalbox/signalbox.toml");
+    let manifest: toml::Table = read("Cargo.toml").parse().expect("TOML");
+    let version = manifest["workspace"]["package"]["version"].as_str().expect("a version");
+    let control = file("DEBIAN/control");
+    assert_eq!(line(&control, "Version: "), Some(format!("Version: {version}").as_str()));
+    for script in ["postinst", "prerm", "postrm"] {
+        output("sh", &["-n", &tree.join("DEBIAN").join(script).display().to_string()]);
+    }
 }

@@ -18,7 +18,7 @@ use signalbox_testkit::fuzz::{corpus, fuzz};
 
 /// The most runs of an upload.
 const RUNS: usize = 1_000;
-/// The most characters of a message about what is wrong.
+/// The most characters of a message about the problem.
 const MESSAGE: usize = 4_000;
 
 fn of(folder: &str) -> Vec<Vec<u8>> {

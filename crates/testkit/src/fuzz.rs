@@ -37,10 +37,7 @@ pub fn fuzz(target: &str, corpus: &[Vec<u8>], words: &[&str], parse: impl Fn(&[u
                 format!("signalbox-fuzz-{target}-{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2]);
             let path = std::env::temp_dir().join(name);
             std::fs::write(&path, input).expect("written");
-            panic!(
-                "{target} panics on {}: mend it, and add the file to the corpus",
-                path.display()
-            );
+            panic!("{target} panics on {}: fix it, and add the file to the corpus", path.display());
         }
     };
     for input in corpus {
