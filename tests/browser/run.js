@@ -68,6 +68,7 @@ try {
   const stranger = one.numbers.at(-1);
   const pages = {
     home: "/", queue: one.queue, "queue that is empty": one.quiet, "pull request under test": one.pr(first),
+    "output of a running check": await one.output(first),
     "pull request that waits": one.pr(waiting), "pull request that was never submitted": one.pr(stranger),
     left: one.page("queue/left"), health: one.page("queue/health"), graph: one.page("queue/graph"),
     settings: one.page("queue/settings"), preview: `${one.page("queue/settings")}&concurrency=7`,
@@ -104,6 +105,20 @@ try {
     await page.locator(".answer .label").waitFor();
     assert.match(await page.locator(".answer").innerText(), /slots are in use|ahead must be built/);
     assert.match(await page.locator(".answer .next").innerText(), /starts when/i);
+  });
+  await test("the output of a running check shows its end and can be searched", async () => {
+    await page.goto(one.url + one.pr(first));
+    await page.getByRole("link", { name: "unit tests" }).first().click();
+    const log = page.locator("pre[data-follow]");
+    await log.getByText("waiting for the gate").waitFor();
+    const isAtEnd = (it) => it.scrollTop > 0 && it.scrollTop + it.clientHeight > it.scrollHeight - 40;
+    assert.ok(await log.evaluate(isAtEnd), "the end is in view");
+    await page.getByLabel("Lines that contain").fill("CASE 150");
+    await page.getByRole("button", { name: "Search" }).click();
+    await page.getByText("1 of 301 lines:").waitFor();
+    assert.match(await page.locator("#found pre").innerText(), /^ +148 {2}case 148\n[^]*> 150 {2}case 150\n/);
+    await page.getByRole("link", { name: "Clear the search" }).click();
+    await page.locator("#found pre").waitFor({ state: "detached" });
   });
   await test("the queue groups pull requests by test run", async () => {
     await page.goto(one.url + one.queue);
@@ -332,8 +347,14 @@ try {
     assert.equal((await send({}, { ...form, form_token: token })).status, 403, "without an origin");
     assert.equal((await send({ origin: one.url }, { ...form, form_token: token })).status, 303);
   });
-  await test("charts come with their numbers", async () => {
+  await test("a page with the output of a running check shows when it has ended", async () => {
+    await page.goto(one.url + pages["output of a running check"]);
+    await page.locator("pre[data-follow]").getByText("waiting for the gate").waitFor();
     one.open();
+    await page.locator("#output pre:not([data-follow])").waitFor({ timeout: 20000 });
+    await page.getByText("Passed").first().waitFor();
+  });
+  await test("charts come with their numbers", async () => {
     await one.until("a merge", async () => (await one.call("getSubmittedPullRequest", { pr: { number: first } })).state === "MERGED");
     await page.goto(one.url + one.page("queue/health"));
     await page.getByText("Outcomes of the queue as a table").click();

@@ -87,7 +87,7 @@ ${more(folder)}`);
   git("init", "-q", "--bare", bare);
   git("init", "-q");
   writeFileSync(join(work, ".signalbox.toml"), "[merge]\nrequired_statuses = [\"unit tests\", \"lint\"]\n\n[[checks]]\nname = \"unit tests\"\nrun = [\"sh\", \"check.sh\"]\ntimeout_minutes = 9\n\n[[checks]]\nname = \"lint\"\nrun = [\"true\"]\ntimeout_minutes = 9\n");
-  writeFileSync(join(work, "check.sh"), `while [ ! -e "${gate}" ]; do sleep 0.1; done\n[ ! -e broken ] || { echo "assertion failed: 2 + 2 = 5"; exit 1; }\n`);
+  writeFileSync(join(work, "check.sh"), `seq 1 300 | sed 's/^/case /'\necho waiting for the gate\nwhile [ ! -e "${gate}" ]; do sleep 0.1; done\n[ ! -e broken ] || { echo "assertion failed: 2 + 2 = 5"; exit 1; }\n`);
   git("add", "-A");
   git("commit", "-q", "-m", "A calculator");
   git("push", "-q", bare, "main", "main:refs/heads/quiet");
@@ -199,6 +199,10 @@ ${more(folder)}`);
     queue: `/acme/queue?repo=${encodeURIComponent(REPO)}&branch=main`,
     quiet: `/acme/queue?repo=${encodeURIComponent(REPO)}&branch=quiet`,
     pr: (number) => `/acme/queue/pr?repo=${encodeURIComponent(REPO)}&branch=main&pr=${number}`,
+    output: async (number) => {
+      const { testRunId } = await call("getSubmittedPullRequest", { pr: { number } });
+      return `/acme/queue/output?repo=${encodeURIComponent(REPO)}&branch=main&run=${testRunId}&check=unit%20tests`;
+    },
     odd: (page) => `/acme/${page}?repo=${encodeURIComponent(REPO)}&branch=${encodeURIComponent(ODD_BRANCH)}`,
     page: (page) => `/acme/${page}?repo=${encodeURIComponent(REPO)}&branch=main`,
     open: () => writeFileSync(gate, ""),

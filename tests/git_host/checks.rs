@@ -374,3 +374,29 @@ async fn a_program_that_is_not_there_and_endless_output_are_failures_with_words(
     assert!(text.starts_with("line 0 of") && text.contains("bytes omitted"));
     assert!(text.trim_end().ends_with("line 19999 of very much output"));
 }
+
+/// A check prints a line and waits; when that line is stored, it may end.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_output_of_a_running_check_is_stored() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let go = world.folder().join("go");
+    let script =
+        format!("echo begun\nuntil [ -e {0} ]; do sleep 0.05; done\necho done\n", go.display());
+    let texts = || {
+        let outputs = reports.outputs.lock().expect("a lock");
+        outputs.iter().map(|output| output.text.clone()).collect::<Vec<_>>()
+    };
+    let seen = async {
+        while texts().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        std::fs::write(&go, "").expect("written");
+    };
+    let both = async { tokio::join!(run_checks(&world, CONFIG, &script, &reports), seen) };
+    tokio::time::timeout(Duration::from_mins(2), both).await.expect("in time");
+    let texts = texts();
+    assert_eq!(texts.first().map(String::as_str), Some("begun\n"));
+    assert_eq!(texts.last().map(String::as_str), Some("begun\ndone\n"));
+    assert!(texts.len() <= 3, "it is stored when there is more of it: {texts:?}");
+}

@@ -59,8 +59,8 @@ impl Place {
             hidden: Vec::new(),
         };
         let (_never, mut stopped) = watch::channel(false);
-        let mut output = Output::default();
-        let ended = self.sandbox.run(job, &folder, &mut stopped, &mut output).await;
+        let output = Output::default();
+        let ended = self.sandbox.run(job, &folder, &mut stopped, &output).await;
         folder.clear().await;
         assert!(!path.exists(), "its folder is removed");
         (ended, output.into_text())

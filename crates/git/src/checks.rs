@@ -14,7 +14,7 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use signalbox_sandbox::{Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 
 use crate::checkout::{NotCheckedOut, check_out, unavailable};
@@ -22,6 +22,9 @@ use crate::config::{self, CONFIG_FILE, CheckConfig, RepositoryConfig};
 use crate::git::Git;
 use crate::host::PlainGitHost;
 use crate::reports::{self, Collected};
+
+/// How often the output of a running check is stored, if there is more of it.
+const SHOWN_EVERY: Duration = Duration::from_secs(2);
 
 /// How checks are run.
 #[derive(Clone, Debug)]
@@ -161,7 +164,7 @@ impl LocalChecksRunner {
         for (number, check) in wanted.iter().filter_map(find).enumerate() {
             let begun = self.report(job, &check.name, CheckStatus::InProgress, None);
             sink.report(vec![begun]).await?;
-            let result = self.run_one(job, &git, check, number, &mut stopped).await?;
+            let result = self.run_one(job, &git, check, number, &mut stopped, sink).await?;
             let result = self.with_reports(job, &check.name, result).await;
             sink.output(CheckOutput {
                 org: job.repository.org,
@@ -210,6 +213,7 @@ impl LocalChecksRunner {
         check: &CheckConfig,
         number: usize,
         stopped: &mut watch::Receiver<bool>,
+        sink: &dyn ChecksSink,
     ) -> Result<Ran, Stop> {
         let path = self.config.work_dir.join(format!("{}-{number}", job.checks.run));
         let made = {
@@ -218,7 +222,7 @@ impl LocalChecksRunner {
         };
         let made = made.map_err(std::io::Error::other).and_then(|made| made);
         let folder = made.map_err(|error| unavailable(&path, &error))?;
-        let ran = self.run_in(job, git, check, &folder, stopped).await;
+        let ran = self.run_in(job, git, check, &folder, stopped, sink).await;
         folder.clear().await;
         ran
     }
@@ -230,6 +234,7 @@ impl LocalChecksRunner {
         check: &CheckConfig,
         folder: &JobFolder,
         stopped: &mut watch::Receiver<bool>,
+        sink: &dyn ChecksSink,
     ) -> Result<Ran, Stop> {
         let sha = job.checks.candidate.sha.as_str();
         let checkout = folder.checkout();
@@ -262,8 +267,15 @@ impl LocalChecksRunner {
             let (checkout, patterns) = (checkout.clone(), patterns.clone());
             spawn_blocking(move || reports::before(&checkout, &patterns)).await.unwrap_or_default()
         };
-        let mut output = Output::default();
-        let ended = self.sandbox.run(sandboxed, folder, stopped, &mut output).await;
+        let output = Output::default();
+        let over = Notify::new();
+        let running = async {
+            let ended = self.sandbox.run(sandboxed, folder, stopped, &output).await;
+            over.notify_one();
+            ended
+        };
+        // A write that has begun is not interrupted: it could otherwise follow the last one.
+        let (ended, ()) = tokio::join!(running, self.show(job, check, &output, &over, sink));
         if let Ok(Ended::Stopped) = ended {
             return Err(Stop::Unwanted);
         }
@@ -304,6 +316,39 @@ impl LocalChecksRunner {
             }
         };
         Ok(Ran { conclusion, summary, output, left })
+    }
+
+    /// Stores the end of what a running check has printed, when there is more of it, until the check
+    /// is over.
+    async fn show(
+        &self,
+        job: &ChecksJob,
+        check: &CheckConfig,
+        output: &Output,
+        over: &Notify,
+        sink: &dyn ChecksSink,
+    ) {
+        let mut shown = 0;
+        while tokio::time::timeout(SHOWN_EVERY, over.notified()).await.is_err() {
+            let length = output.length();
+            if length == shown {
+                continue;
+            }
+            shown = length;
+            let so_far = CheckOutput {
+                org: job.repository.org,
+                run: job.checks.run,
+                check: check.name.clone(),
+                text: output.end(),
+                at: self.clock.now(),
+            };
+            if sink.output(so_far).await.is_err() {
+                tracing::debug!(
+                    check = check.name,
+                    "could not store the output of a running check"
+                );
+            }
+        }
     }
 
     /// The variables of a check, beside the ones that the sandbox sets.

@@ -78,11 +78,11 @@ impl LocalSandbox {
             hidden: Vec::new(),
         };
         let (_never, mut stopped) = watch::channel(false);
-        let mut output = Output::default();
+        let output = Output::default();
         // A full disk says nothing about the sandbox, and the probe may be on another disk than checks.
         let settings = SandboxSettings { keep_free_mib: 0, ..self.settings.clone() };
         let probe = Self::new(settings, self.supervisor.clone(), self.hidden.clone());
-        let ended = probe.run(job, &folder, &mut stopped, &mut output).await;
+        let ended = probe.run(job, &folder, &mut stopped, &output).await;
         folder.clear().await;
         match ended {
             Ok(Ended::Exited(status)) if status.success() => Ok(()),
@@ -185,7 +185,7 @@ impl Sandbox for LocalSandbox {
         job: Job,
         folder: &JobFolder,
         stopped: &mut watch::Receiver<bool>,
-        output: &mut Output,
+        output: &Output,
     ) -> Result<Ended, NotRun> {
         if self.settings.backend == Backend::None {
             return Err(NotRun::Machine(std::io::Error::other(EXTERNAL_ONLY)));

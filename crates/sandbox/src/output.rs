@@ -1,6 +1,7 @@
 //! Output of a check, kept from both ends.
 
 use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use signalbox_domain::ports::MAX_CHECK_OUTPUT;
 
@@ -9,49 +10,89 @@ const HEAD: usize = MAX_CHECK_OUTPUT / 4;
 /// How much of the end; the rest is for the line in between.
 const TAIL: usize = MAX_CHECK_OUTPUT / 2;
 
-/// The output of a check: all of it, or its beginning and its end.
+/// How much of the end is shown while the check runs.
+const SHOWN: usize = 64 * 1024;
+
+/// The output of a check: all of it, or its beginning and its end. It can be read while the check
+/// writes.
 #[derive(Debug, Default)]
-pub struct Output {
+pub struct Output(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: usize,
 }
 
 impl Output {
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let (first, rest) = bytes.split_at(bytes.len().min(HEAD - self.head.len()));
-        self.head.extend_from_slice(first);
-        self.tail.extend(rest);
-        let too_many = self.tail.len().saturating_sub(TAIL);
-        self.left_out += too_many;
-        self.tail.drain(..too_many);
+    pub(crate) fn push(&self, bytes: &[u8]) {
+        let mut kept = self.kept();
+        let room = HEAD - kept.head.len();
+        let (first, rest) = bytes.split_at(bytes.len().min(room));
+        kept.head.extend_from_slice(first);
+        kept.tail.extend(rest);
+        let too_many = kept.tail.len().saturating_sub(TAIL);
+        kept.left_out += too_many;
+        kept.tail.drain(..too_many);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether nothing was printed.
     pub fn is_empty(&self) -> bool {
-        self.head.is_empty()
+        self.kept().head.is_empty()
+    }
+
+    /// The number of bytes that were printed so far.
+    pub fn length(&self) -> usize {
+        self.kept().length()
     }
 
     /// The last line that is not empty.
     pub(crate) fn last_line(&self) -> String {
-        let tail: Vec<u8> = self.head.iter().chain(&self.tail).copied().collect();
+        let kept = self.kept();
+        let tail: Vec<u8> = kept.head.iter().chain(&kept.tail).copied().collect();
         let text = String::from_utf8_lossy(&tail);
         text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
     }
 
+    /// The end of what was printed so far, at most 64 KiB from the beginning of a line on.
+    pub fn end(&self) -> String {
+        let kept = self.kept();
+        let skipped = (kept.head.len() + kept.tail.len()).saturating_sub(SHOWN);
+        let end: Vec<u8> = kept.head.iter().chain(&kept.tail).skip(skipped).copied().collect();
+        if kept.left_out + skipped == 0 {
+            return String::from_utf8_lossy(&end).into_owned();
+        }
+        let start = end.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let omitted = kept.length() - (end.len() - start);
+        let shown = String::from_utf8_lossy(end.get(start..).unwrap_or_default());
+        format!("[{omitted} bytes omitted]\n{shown}")
+    }
+
     /// The text; bytes that are no UTF-8 are replaced.
-    pub fn into_text(mut self) -> String {
-        let tail = self.tail.make_contiguous();
-        if self.left_out == 0 {
-            self.head.extend_from_slice(tail);
-            return String::from_utf8_lossy(&self.head).into_owned();
+    pub fn into_text(self) -> String {
+        let mut kept = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let tail = kept.tail.make_contiguous();
+        if kept.left_out == 0 {
+            kept.head.extend_from_slice(tail);
+            return String::from_utf8_lossy(&kept.head).into_owned();
         }
         format!(
             "{}\n[{} bytes omitted]\n{}",
-            String::from_utf8_lossy(&self.head),
-            self.left_out,
+            String::from_utf8_lossy(&kept.head),
+            kept.left_out,
             String::from_utf8_lossy(tail)
         )
+    }
+}
+
+impl Kept {
+    fn length(&self) -> usize {
+        self.head.len() + self.left_out + self.tail.len()
     }
 }
 
@@ -61,11 +102,11 @@ mod tests {
 
     #[test]
     fn short_output_is_kept_whole_and_long_output_from_both_ends() {
-        let mut output = Output::default();
+        let output = Output::default();
         output.push(b"hello ");
         output.push(b"world\xff");
         assert_eq!(output.into_text(), "hello world\u{fffd}");
-        let mut output = Output::default();
+        let output = Output::default();
         output.push(b"begin");
         for _ in 0..1_000 {
             output.push(&[b'x'; 1_000]);
@@ -75,5 +116,23 @@ mod tests {
         assert!(text.starts_with("begin") && text.ends_with("end"));
         assert!(text.contains("bytes omitted"));
         assert!(text.len() <= MAX_CHECK_OUTPUT, "{}", text.len());
+    }
+
+    #[test]
+    fn the_end_is_read_while_the_check_writes() {
+        let output = Output::default();
+        assert_eq!((output.end(), output.length()), (String::new(), 0));
+        output.push(b"one\ntwo");
+        assert_eq!((output.end(), output.length()), ("one\ntwo".to_owned(), 7));
+        for number in 0..40_000 {
+            output.push(format!("line {number}\n").as_bytes());
+        }
+        let (end, length) = (output.end(), output.length());
+        assert!(end.len() <= SHOWN + 40, "{}", end.len());
+        let (note, lines) = end.split_once('\n').expect("lines");
+        assert_eq!(note, format!("[{} bytes omitted]", length - lines.len()));
+        assert!(lines.starts_with("line ") && lines.ends_with("line 39999\n"));
+        output.push("x".repeat(2 * SHOWN).as_bytes());
+        assert!(output.end().ends_with('x'), "one line without an end");
     }
 }

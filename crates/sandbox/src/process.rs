@@ -73,7 +73,7 @@ pub(crate) async fn run(
     time: Duration,
     most: u64,
     stopped: &mut watch::Receiver<bool>,
-    output: &mut Output,
+    output: &Output,
 ) -> Result<Ended, NotRun> {
     let (reader, writer) = io::pipe()?;
     let (channel, theirs) = std::os::unix::net::UnixStream::pair()?;
@@ -147,7 +147,7 @@ struct Watched<'a> {
     line: Vec<u8>,
     reader: pipe::Receiver,
     open: bool,
-    output: &'a mut Output,
+    output: &'a Output,
     /// How many more bytes it may have, of how many.
     room: u64,
     most: u64,

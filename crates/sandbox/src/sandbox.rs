@@ -47,6 +47,6 @@ pub trait Sandbox: Send + Sync {
         job: Job,
         folder: &JobFolder,
         stopped: &mut watch::Receiver<bool>,
-        output: &mut Output,
+        output: &Output,
     ) -> Result<Ended, NotRun>;
 }

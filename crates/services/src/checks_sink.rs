@@ -122,6 +122,9 @@ impl ChecksSink for QueueSink {
     }
 
     async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed> {
+        if self.is_closed() {
+            return Err(SinkClosed);
+        }
         self.context.stores.check_log.write(&output).await.map_err(|_| SinkClosed)
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use signalbox_domain::ids::{BranchName, OrgId, QueueId, RepoId, RepoName};
+use signalbox_domain::ids::{BranchName, OrgId, QueueId, RepoId, RepoName, RunId};
 use signalbox_domain::ports::{FlakyStore, MetricsScope, QueueRef, RepoRef, Repository};
 use signalbox_domain::queue::{Move, Queue, durations};
 use signalbox_domain::time::{Span, Timestamp};
@@ -32,6 +32,8 @@ pub enum Topic {
     Queue(QueueId),
     /// The tests of a repository.
     Tests(RepoId),
+    /// The output of the checks of a run of a queue.
+    Output(QueueId, RunId),
 }
 
 /// Reads for pages beyond those of the API.
@@ -123,7 +125,7 @@ impl PageReads {
     pub async fn may_watch(&self, caller: &Caller, topic: Topic) -> Result<bool, Error> {
         let repo = match topic {
             Topic::Org => return Ok(caller.may(Scope::QueueRead)),
-            Topic::Queue(id) => {
+            Topic::Queue(id) | Topic::Output(id, _) => {
                 let state = self.queues.state(QueueRef { org: caller.org, id }).await?;
                 state.filter(|_| caller.may(Scope::QueueRead)).map(|queue| queue.header.repo)
             }
@@ -145,6 +147,13 @@ impl PageReads {
             Topic::Tests(id) => {
                 let known = self.tests.repo(RepoRef { org, id }).await?;
                 Ok(known.version.0.unsigned_abs())
+            }
+            Topic::Output(id, run) => {
+                let written = self.context.stores.check_log.written(org, run).await?;
+                let written = written.map_or(0, |at| at.unix_micros().unsigned_abs());
+                // The result of a check is a step of its queue.
+                let state = self.queues.state(QueueRef { org, id }).await?;
+                Ok(written.wrapping_add(state.map_or(0, |queue| queue.header.sequence)))
             }
             Topic::Org => {
                 let mut sum = 0_u64;

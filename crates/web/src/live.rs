@@ -8,7 +8,7 @@ use std::time::Duration;
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream::unfold;
-use signalbox_domain::ids::{OrgId, QueueId, RepoId, TokenId};
+use signalbox_domain::ids::{OrgId, QueueId, RepoId, RunId, TokenId};
 use signalbox_domain::shares::Shares;
 use signalbox_domain::token::Caller;
 use signalbox_services::{PageReads, Topic};
@@ -116,13 +116,17 @@ impl Drop for OpenStream {
     }
 }
 
-/// Reads a topic as pages write it: `org`, `queue:ID` or `tests:ID`.
+/// Reads a topic as pages write it: `org`, `queue:ID`, `tests:ID` or `output:QUEUE:RUN`.
 fn topic(text: &str) -> Option<Topic> {
     let id = |text: &str| Uuid::try_parse(text).ok();
     match text.split_once(':') {
         None => (text == "org").then_some(Topic::Org),
         Some(("queue", it)) => id(it).map(|it| Topic::Queue(QueueId(it))),
         Some(("tests", it)) => id(it).map(|it| Topic::Tests(RepoId(it))),
+        Some(("output", it)) => {
+            let (queue, run) = it.split_once(':')?;
+            Some(Topic::Output(QueueId(id(queue)?), RunId(id(run)?)))
+        }
         Some(_) => None,
     }
 }
@@ -263,6 +267,9 @@ mod tests {
         assert_eq!(topic("org"), Some(Topic::Org));
         assert_eq!(topic(&format!("queue:{id}")), Some(Topic::Queue(QueueId(id))));
         assert_eq!(topic(&format!("tests:{id}")), Some(Topic::Tests(RepoId(id))));
+        let output = Topic::Output(QueueId(id), RunId(id));
+        assert_eq!(topic(&format!("output:{id}:{id}")), Some(output));
+        assert_eq!(topic(&format!("output:{id}")), None);
         for wrong in ["", "queue", "queue:", "queue:x", "all:1", "org:1"] {
             assert_eq!(topic(wrong), None, "{wrong}");
         }

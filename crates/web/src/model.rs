@@ -221,6 +221,8 @@ pub(crate) enum Block {
     Timeline(Vec<TimelineStep>),
     /// Preformatted text.
     Pre(String),
+    /// Output, in a taller frame; `follow`: it shows the end, also when there is more of it.
+    Log { text: String, follow: bool },
     /// Preformatted text with its own name, for sections with several.
     Part(&'static str, String),
     /// Links.

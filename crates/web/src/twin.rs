@@ -56,7 +56,7 @@ fn block(block: &Block) -> Option<Value> {
         Block::Answer { label, text, next, .. } => {
             json!({ "answer": label, "text": text, "next": next })
         }
-        Block::Text(text) | Block::Pre(text) => json!({ "text": text }),
+        Block::Text(text) | Block::Pre(text) | Block::Log { text, .. } => json!({ "text": text }),
         Block::Part(name, text) => json!({ "name": name, "text": text }),
         Block::Tiles(tiles) => {
             let tile = |it: &crate::model::Tile| json!({ "name": it.label, "value": it.value, "note": it.note });
@@ -105,6 +105,7 @@ pub(crate) fn csv(page: &Page) -> String {
         | Block::Forms(_)
         | Block::Timeline(_)
         | Block::Pre(_)
+        | Block::Log { .. }
         | Block::Part(..)
         | Block::Links(_) => None,
     });

@@ -213,17 +213,23 @@ pub async fn a_check_output_is_replaced_capped_and_pruned(stores: &Stores) {
         at: at(seconds),
     };
     let log = &stores.queue.check_log;
+    assert_eq!(log.written(org, run).await.expect("a read"), None);
     log.write(&output("first".into(), 1)).await.expect("written");
+    let other = CheckOutput { check: "lint".into(), ..output("other".into(), 3) };
+    log.write(&other).await.expect("written");
+    assert_eq!(log.written(org, run).await.expect("a read"), Some(at(3)));
     log.write(&output("second\0".into(), 2)).await.expect("written");
     let kept = log.read(org, run, "unit tests").await.expect("a read").expect("an output");
     assert_eq!((kept.text.as_str(), kept.at), ("second\u{fffd}", at(2)));
     assert_eq!(log.read(org, run, "other").await.expect("a read"), None);
     let stranger = OrgId(Uuid::new_v4());
+    assert_eq!(log.written(stranger, run).await.expect("a read"), None);
     assert_eq!(log.read(stranger, run, "unit tests").await.expect("a read"), None);
     log.write(&output("ü".repeat(MAX_CHECK_OUTPUT), 3)).await.expect("written");
     let kept = log.read(org, run, "unit tests").await.expect("a read").expect("an output");
     assert_eq!(kept.text.len(), MAX_CHECK_OUTPUT);
     assert_eq!(log.prune(at(3), 10).await.expect("pruned"), 0);
-    assert_eq!(log.prune(at(4), 10).await.expect("pruned"), 1);
+    assert_eq!(log.prune(at(4), 10).await.expect("pruned"), 2);
+    assert_eq!(log.written(org, run).await.expect("a read"), None);
     assert_eq!(log.read(org, run, "unit tests").await.expect("a read"), None);
 }

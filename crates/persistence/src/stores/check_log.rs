@@ -83,6 +83,19 @@ impl CheckLog for Store {
         Ok(row.map(|(at, text)| CheckOutput { org, run, check: check.to_owned(), text, at }))
     }
 
+    async fn written(&self, org: OrgId, run: RunId) -> Result<Option<Timestamp>, StoreError> {
+        let mut conn = self.connection().await?;
+        let at: Option<Timestamp> = check_outputs::table
+            .filter(check_outputs::org_id.eq(Sql(org)).and(check_outputs::run_id.eq(Sql(run))))
+            .order(check_outputs::at.desc())
+            .select(check_outputs::at)
+            .first(&mut conn)
+            .await
+            .optional()
+            .map_err(DbError::from)?;
+        Ok(at)
+    }
+
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let job = Store::write(
             self,

@@ -27,6 +27,12 @@ impl CheckLog for MemoryDatabase {
         Ok(self.tables().check_outputs.get(&(org, run, check.to_owned())).cloned())
     }
 
+    async fn written(&self, org: OrgId, run: RunId) -> Result<Option<Timestamp>, StoreError> {
+        let tables = self.tables();
+        let of_run = tables.check_outputs.iter().filter(|(key, _)| (key.0, key.1) == (org, run));
+        Ok(of_run.map(|(_, output)| output.at).max())
+    }
+
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut tables = self.tables();
         let mut left = limit;

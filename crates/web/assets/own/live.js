@@ -34,6 +34,18 @@
   defaults.callbacks.beforeNodeRemoved = (node) => node.id !== "said" || Date.now() - opened > 10000;
   defaults.callbacks.beforeNodeMorphed = (node) => !(node.dataset && node.dataset.dirty);
 
+  // The end of a growing output stays in view, unless the reader has scrolled away from it.
+  let following = true;
+  const follow = () => {
+    const log = document.querySelector("#output pre.log");
+    if (log && following) log.scrollTop = log.scrollHeight;
+  };
+  const look = () => {
+    const log = document.querySelector("pre[data-follow]");
+    following = !log || log.scrollTop + log.clientHeight > log.scrollHeight - 40;
+  };
+  if (document.querySelector("pre[data-follow]")) follow();
+
   let waiting = null;
   let said = "";
   let saidAt = 0;
@@ -74,9 +86,11 @@
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     // An error page does not replace the content.
     if (event.detail.xhr && event.detail.xhr.status !== 200) event.detail.shouldSwap = false;
+    look();
   });
   document.body.addEventListener("htmx:afterSettle", () => {
     last = Date.now();
+    follow();
     show();
     if (!waiting) waiting = setTimeout(speak, Math.max(0, saidAt + 5000 - Date.now()));
   });

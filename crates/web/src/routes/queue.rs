@@ -11,7 +11,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::token::Caller;
-use signalbox_services::{Extras, SubmitOptions};
+use signalbox_services::{Extras, SubmitOptions, Topic};
 
 use crate::Pages;
 use crate::failure::Failure;
@@ -147,10 +147,22 @@ async fn show_output(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
     let (caller, check) = (&visitor.caller, asked.text("check"));
     let run = asked.text("run").parse().map(RunId).map_err(|_| Failure::Missing)?;
+    let queue = pages.queues.queue(caller, &place.repo, &place.branch).await?.header.id;
+    // The version before what it is the version of, so that no change is missed.
+    let version = pages.reads.version(caller.org, Topic::Output(queue, run)).await?;
     let run = pages.queues.run(caller, &place.repo, &place.branch, run).await?.run;
     let check = run.checks.iter().find(|it| it.name == check).ok_or(Failure::Missing)?;
     let output = pages.failures().output(caller, run.id, &check.name).await?;
-    let page = view::run::output_page(&place, &run, check, output.as_ref(), pages.reads.now());
+    let page = view::output::page(&view::output::Seen {
+        place: &place,
+        queue,
+        run: &run,
+        check,
+        output: output.as_ref(),
+        search: asked.text("q"),
+        version,
+        now: pages.reads.now(),
+    });
     Ok((Some(visitor), page))
 }
 

@@ -1,17 +1,14 @@
 //! A test run: its candidate and its checks.
 
 use signalbox_domain::ids::RunId;
-use signalbox_domain::ports::CheckOutput;
 use signalbox_domain::queue::{Check, TestRun};
 use signalbox_domain::time::Timestamp;
-use signalbox_services::{FailedCheck, RunFailure, without_sequences};
+use signalbox_services::{FailedCheck, RunFailure};
 
+use super::output::printable;
 use super::{QueueAddress, test_list};
-use crate::model::{Block, Cell, Page, Section, Table};
+use crate::model::{Block, Cell, Section, Table};
 use crate::text::{ago, elsewhere, plain, quoted, span};
-
-/// The most characters of a line of output.
-const MAX_COLUMNS: usize = 2_000;
 
 /// The section about a run.
 pub(crate) fn section(
@@ -76,7 +73,7 @@ pub(crate) fn section(
 }
 
 /// The address of the page with a check's output.
-fn output_path(place: &QueueAddress, run: RunId, check: &str) -> String {
+pub(super) fn output_path(place: &QueueAddress, run: RunId, check: &str) -> String {
     format!("{}&run={run}&check={}", place.path("queue/output"), quoted(check))
 }
 
@@ -104,59 +101,6 @@ pub(crate) fn outputs(
         let text = printable(&output.text);
         Some(section.with(Block::Pre(text)).with(Block::Links(vec![all])))
     })
-}
-
-/// A text of several lines, each as pages show text.
-fn printable(text: &str) -> String {
-    let line = |line: &str| plain(&line.replace('\t', "    "), MAX_COLUMNS);
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// The page with the output of a check; `None`: the server has none.
-pub(crate) fn output_page(
-    place: &QueueAddress,
-    run: &TestRun,
-    check: &Check,
-    output: Option<&CheckOutput>,
-    now: Timestamp,
-) -> Page {
-    let name = plain(&check.name, 200);
-    let result = check.conclusion.map_or_else(|| Cell::named(&check.status), |it| Cell::named(&it));
-    let prs = run
-        .group
-        .iter()
-        .map(|member| Cell::text(format!("#{}", member.pr)).link(place.pr(member.pr)));
-    let facts = vec![
-        ("Test run", Cell::number(run.number)),
-        (
-            "Commit",
-            run.candidate
-                .as_ref()
-                .map_or_else(Cell::default, |it| Cell::to_copy(it.sha.to_string())),
-        ),
-        ("Result", result),
-        ("Reported", ago(check.at, now)),
-    ];
-    let text = output.map(|output| printable(&without_sequences(&output.text)));
-    let none = "The server has no output of this check. It is stored when the check has ended, and \
-                removed after the days in `retention.outputs_days`.";
-    let pre = match text {
-        None => Block::Text(none.to_owned()),
-        Some(text) if text.is_empty() => Block::Text("The check printed nothing.".to_owned()),
-        Some(text) => Block::Pre(text),
-    };
-    Page {
-        title: format!("Output of {name}"),
-        above: vec![
-            Cell::text("Queues").link("/"),
-            Cell::text(place.name()).link(place.path("queue")),
-        ],
-        sections: vec![
-            Section::plain("run").with(Block::Links(prs.collect())).with(Block::Details(facts)),
-            Section::new("output", "Output").with(pre),
-        ],
-        ..Page::default()
-    }
 }
 
 /// The tests that failed in a run, in their order. `None` when there are none.

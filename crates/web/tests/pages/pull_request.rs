@@ -8,10 +8,10 @@ use signalbox_services::SubmitOptions;
 use crate::reports::report;
 use crate::support::{House, calc, main_branch};
 
-const PAGE: &str = "/acme/queue/pr?repo=git.test%2Facme%2Fcalc&branch=main&pr=";
+pub(crate) const PAGE: &str = "/acme/queue/pr?repo=git.test%2Facme%2Fcalc&branch=main&pr=";
 
 /// A queue with two slots and these files' pull requests; their checks have not begun.
-async fn house(files: &[&str]) -> House {
+pub(crate) async fn house(files: &[&str]) -> House {
     let house = House::new().await;
     let (caller, repo, branch) = (&house.caller, calc(), main_branch());
     let queues = &house.pages.queues;

@@ -18,7 +18,8 @@ pub trait ChecksSink: Send + Sync {
     /// processes and returns.
     async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed>;
 
-    /// Stores a check's output.
+    /// Stores a check's output. A runner may store what a running check has printed so far, and
+    /// stores the whole output when the check has ended.
     async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed>;
 
     /// Returns when the sink is closed.

@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 /// The most bytes of one check's output that are kept.
 pub const MAX_CHECK_OUTPUT: usize = 256 * 1024;
 
-/// The output of a check.
+/// The output of a check; while the check runs, the end of what it has printed so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckOutput {
     /// The organization.
@@ -37,6 +37,9 @@ pub trait CheckLog: Send + Sync {
         run: RunId,
         check: &str,
     ) -> Result<Option<CheckOutput>, StoreError>;
+
+    /// When an output of a run was last written.
+    async fn written(&self, org: OrgId, run: RunId) -> Result<Option<Timestamp>, StoreError>;
 
     /// Deletes outputs from before a time, at most `limit`; returns the number of deleted outputs.
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;

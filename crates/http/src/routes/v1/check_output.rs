@@ -13,6 +13,9 @@ use crate::problem::{Code, Problem};
 
 /// Get the output of a check.
 ///
+/// While the check runs on a bare repository, the end of what it has printed so far, a few seconds
+/// late.
+///
 /// Not available to tokens that are limited to repositories, because a run id does not name one.
 #[utoipa::path(
     get,
