@@ -114,6 +114,8 @@ async fn the_printed_commands_merge_a_pull_request(on: On) {
     let (url, repo) = (system.url(), "git.local/acme/first");
     let args = ["queue", "show", "1", "--server", &url, "--token", token, "--repo", repo];
     assert!(system.run(&args).contains("Merged"));
+    let list = system.run(&["queue", "list", "--server", &url, "--token", token]);
+    assert_eq!(list.trim(), "git.local/acme/first main: Running, 0 pull requests, 0 test runs");
     let other = ["queue", "status", "--server", &url, "--token", token, "--repo"];
     let other = system.command(&[&other[..], &["git.local/acme/calc"]].concat()).output();
     assert!(!other.expect("it can be run").status.success());

@@ -28,6 +28,18 @@ pub struct QueueArgs {
 
 #[derive(Subcommand)]
 pub enum Queue {
+    /// List the queues that the token may see.
+    #[command(after_help = "Example: signalbox queue list --repo git.local/acme/calc")]
+    List {
+        /// Only of this repository: HOST/OWNER/NAME.
+        #[arg(long = "repo", value_name = "REPO")]
+        only: Option<String>,
+        #[command(flatten)]
+        server: Server,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Create the queue of a branch.
     #[command(
         after_help = "Example: signalbox queue create --repo git.local/acme/calc --branch main --concurrency 3"
@@ -187,6 +199,12 @@ async fn run(action: Queue) -> Result<Option<(QueueArgs, u32)>, CliError> {
         Queue::Show { number, place } => {
             let entry = place.server.client()?.entry(&place.queue()?, number).await?;
             show(&entry, place.json, queue_status::line);
+            Ok(())
+        }
+        Queue::List { only, server, json } => {
+            let only = only.as_deref().map(repo).transpose()?;
+            let reply = server.client()?.list_queues(only.as_ref()).await?;
+            show(&reply, json, queue_status::listed);
             Ok(())
         }
         Queue::Why { number, place } => queue_why::why(&place, number).await,

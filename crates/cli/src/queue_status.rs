@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use signalbox_client::{Client, EntriesQuery, Entry, QueueRef, QueueStatus, Reply};
+use signalbox_client::{
+    Client, EntriesQuery, Entry, ListedQueue, QueueList, QueueRef, QueueStatus, Reply, Repo,
+};
 use signalbox_domain::queue::{PrState, QueueStateName};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_wording::Named;
@@ -50,16 +52,38 @@ pub(crate) async fn read(client: &Client, queue: &QueueRef) -> Result<Status, Cl
     Ok(Status { queue: status, failed })
 }
 
+/// The queues, one to a line.
+pub(crate) fn listed(list: &QueueList) -> String {
+    if list.queues.is_empty() {
+        return "no queue; create one with: signalbox queue create".to_owned();
+    }
+    let line = |it: &ListedQueue| {
+        let Repo { host, owner, name } = &it.repo;
+        let count = counted(it.enqueued_pull_requests_count, "pull request");
+        let runs = counted(it.test_runs_count, "test run");
+        let reason = it.paused_reason.as_deref();
+        let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+        let state = state_label(&it.state);
+        format!("{host}/{owner}/{name} {}: {state}{reason}, {count}, {runs}", it.target_branch)
+    };
+    list.queues.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn state_label(state: &str) -> String {
+    let known = QueueStateName::parse(&state.to_uppercase());
+    known.map_or_else(|| state.to_owned(), |it| label(&it))
+}
+
 /// The queue as text.
 pub(crate) fn described(status: &Status, place: &QueueArgs, now: Timestamp) -> String {
     let queue = &status.queue.value;
-    let state = QueueStateName::parse(&queue.state.to_uppercase());
-    let state = state.map_or_else(|| queue.state.clone(), |it| label(&it));
+    let state = state_label(&queue.state);
     let entries = &queue.enqueued_pull_requests;
-    let count = match entries.len() {
-        1 => "1 pull request".to_owned(),
-        many => format!("{many} pull requests"),
-    };
+    let count = counted(entries.len() as u64, "pull request");
     let head = format!("{}: {state}, {count}", queue.branch);
     let lines = entries.iter().map(|entry| format!("\n  {}", line(&entry.value)));
     head + &lines.collect::<String>() + &failures(&status.failed, place, now)

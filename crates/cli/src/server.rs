@@ -8,7 +8,7 @@ use crate::{CliError, say};
 
 /// The flags of every client command.
 #[derive(Args)]
-pub(crate) struct Server {
+pub struct Server {
     /// The URL of the server.
     #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
     server: String,

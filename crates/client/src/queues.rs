@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Client, ClientError, Done, Failure, Reply};
 
 /// A repository.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Repo {
     /// The git host, such as `github.com`.
     pub host: String,
@@ -100,6 +100,31 @@ pub struct QueueStatus {
     /// The pull requests in it.
     #[serde(default)]
     pub enqueued_pull_requests: Vec<Reply<Entry>>,
+}
+
+/// Queues.
+#[derive(Clone, Debug, Deserialize)]
+pub struct QueueList {
+    /// Ordered by repository and branch.
+    pub queues: Vec<ListedQueue>,
+}
+
+/// A queue of a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedQueue {
+    /// The repository.
+    pub repo: Repo,
+    /// The target branch.
+    pub target_branch: String,
+    /// Its state.
+    pub state: String,
+    /// Why it was paused, while it is.
+    pub paused_reason: Option<String>,
+    /// The number of pull requests in it.
+    pub enqueued_pull_requests_count: u64,
+    /// The number of test runs that have not ended.
+    pub test_runs_count: u64,
 }
 
 /// A pull request in a queue.
@@ -256,6 +281,16 @@ impl Client {
     /// A queue with its pull requests.
     pub async fn queue(&self, queue: &QueueRef) -> Result<Reply<QueueStatus>, ClientError> {
         self.call("getQueue", &Of { queue, what: Nothing {} }).await
+    }
+
+    /// The queues that the token may see, of one repository or of all.
+    pub async fn list_queues(&self, repo: Option<&Repo>) -> Result<Reply<QueueList>, ClientError> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            repo: Option<&'a Repo>,
+        }
+        self.call("listQueues", &Body { repo }).await
     }
 
     /// A pull request that was submitted.

@@ -155,6 +155,7 @@ failures! {
     /// Of sending a bundle, whose URL is the permission.
     OfBundle = [] [WrongSignature, WrongMethod, BodyTooSlow, TooLarge, UploadRefused, Internal, Unavailable, NoRoom];
     OfUploads = [ALWAYS, BODY] [UnknownRepository];
+    OfQueues = [ALWAYS, BODY] [UnknownRepository];
     OfUploadStatus = [ALWAYS] [UnknownUpload];
     OfEvents = [ALWAYS] [Invalid];
     OfStream = [ALWAYS] [Invalid, TooManyStreams];

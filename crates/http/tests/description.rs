@@ -90,7 +90,8 @@ fn every_operation_has_a_name_examples_and_errors() {
                         .expect("a named schema");
                 let schema = document.pointer(body.trim_start_matches('#')).expect("a schema");
                 assert!(schema.get("example").is_some(), "{id} has no example request");
-                let names = if of_webhooks {
+                // It lists the queues of all repositories, unless one is named.
+                let names = if of_webhooks || id == "listQueues" {
                     &[][..]
                 } else if of_tests {
                     &["repo"][..]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use signalbox_domain::ids::{BranchName, OrgId, QueueId, RepoId, RepoName, RunId};
 use signalbox_domain::ports::{FlakyStore, MetricsScope, QueueRef, RepoRef, Repository};
-use signalbox_domain::queue::{Move, Queue, durations};
+use signalbox_domain::queue::{Move, durations};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
 
@@ -13,15 +13,6 @@ use super::{Error, QueueContext, QueueService};
 
 /// The most earlier runs that estimates are based on.
 const MAX_PASSES: u32 = 100;
-
-/// A queue with its repository.
-#[derive(Clone, Debug)]
-pub struct SeenQueue {
-    /// Its repository.
-    pub repository: Repository,
-    /// The queue.
-    pub queue: Arc<Queue>,
-}
 
 /// A topic whose changes a page can watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,26 +64,6 @@ impl PageReads {
     ) -> Result<Option<Repository>, Error> {
         let found = self.context.repositories.named(caller.org, name).await?;
         Ok(found.filter(|found| self.context.repositories.may_see(caller, &found.name)))
-    }
-
-    /// The queues that the caller may see, ordered by repository and branch.
-    pub async fn queues(&self, caller: &Caller) -> Result<Vec<SeenQueue>, Error> {
-        if !caller.may(Scope::QueueRead) {
-            return Ok(Vec::new());
-        }
-        let repositories = self.repositories(caller).await?;
-        let mut seen = Vec::new();
-        for key in self.context.stores.queues.list(Some(caller.org), None).await? {
-            let Some(repository) = repositories.iter().find(|it| it.id == key.repo) else {
-                continue;
-            };
-            if let Some(queue) = self.queues.state(key.queue).await? {
-                seen.push(SeenQueue { repository: repository.clone(), queue });
-            }
-        }
-        let place = |it: &SeenQueue| (it.repository.name.clone(), it.queue.header.branch.clone());
-        seen.sort_by_key(place);
-        Ok(seen)
     }
 
     /// Changes of state in a queue at or after a time, oldest first.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
-use signalbox_domain::ports::{MetricsScope, QueueDepth, QueueRef};
+use signalbox_domain::ports::{MetricsScope, QueueDepth, QueueRef, Repository};
 use signalbox_domain::queue::{
     Entry, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, TestRun, WaitReason, measure,
     view_entry,
@@ -29,6 +29,15 @@ pub struct EntrySnapshot {
     pub position: Option<usize>,
 }
 
+/// A queue with its repository.
+#[derive(Clone, Debug)]
+pub struct SeenQueue {
+    /// Its repository.
+    pub repository: Repository,
+    /// The queue.
+    pub queue: Arc<Queue>,
+}
+
 /// A test run at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSnapshot {
@@ -41,6 +50,40 @@ pub struct RunSnapshot {
 }
 
 impl QueueService {
+    /// The queues that the caller may see, of one repository or of all, ordered by repository and
+    /// branch.
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        repo: Option<&RepoName>,
+    ) -> Result<Vec<SeenQueue>, Error> {
+        if !caller.may(Scope::QueueRead) {
+            return Err(Error::MissingScope(Scope::QueueRead));
+        }
+        let known = &self.context().repositories;
+        let mut repositories = match repo {
+            Some(name) => known.named(caller.org, name).await?.into_iter().collect(),
+            None => known.list(Some(caller.org)).await?,
+        };
+        repositories.retain(|it| known.may_see(caller, &it.name));
+        if let (Some(name), true) = (repo, repositories.is_empty()) {
+            return Err(Error::UnknownRepository(name.clone()));
+        }
+        let only = repo.and(repositories.first()).map(|it| it.id);
+        let mut seen = Vec::new();
+        for key in self.context().stores.queues.list(Some(caller.org), only).await? {
+            let Some(repository) = repositories.iter().find(|it| it.id == key.repo) else {
+                continue;
+            };
+            // It may have been deleted since.
+            if let Some(queue) = self.state(key.queue).await? {
+                seen.push(SeenQueue { repository: repository.clone(), queue });
+            }
+        }
+        seen.sort_by_key(|it| (it.repository.name.clone(), it.queue.header.branch.clone()));
+        Ok(seen)
+    }
+
     /// The queue of a branch.
     pub async fn queue(
         &self,

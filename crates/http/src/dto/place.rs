@@ -36,6 +36,23 @@ pub(crate) struct RepoRef {
     name: Field<Text>,
 }
 
+/// A repository in a reply.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ShownRepo {
+    /// The git host.
+    host: String,
+    /// The owner; may contain `/` on hosts with groups.
+    owner: String,
+    /// The repository's own name.
+    name: String,
+}
+
+impl ShownRepo {
+    pub(super) fn of(name: &RepoName) -> Self {
+        Self { host: name.host.to_string(), owner: name.owner.clone(), name: name.name.clone() }
+    }
+}
+
 /// A repository and a target branch, checked.
 pub(crate) type RepoBranch = (RepoName, BranchName);
 

@@ -4,12 +4,14 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use signalbox_domain::queue::{Queue, QueueState, SETTINGS, Settings, view_queue};
 use signalbox_domain::token::EnumCase;
+use signalbox_services::SeenQueue;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::place::ShownRepo;
 use super::setting;
-use super::words::QueueStateWord;
+use super::words::{ModeWord, QueueStateWord};
 use super::{ListedEntry, Words};
 
 /// State and settings of a queue. While modes are switched, `mode` is the new one.
@@ -112,6 +114,51 @@ impl SettingsReply {
             paused_by,
             paused_reason,
         }
+    }
+}
+
+/// Queues.
+#[derive(Debug, serde::Serialize, ToSchema)]
+pub(crate) struct QueuesReply {
+    /// Ordered by repository and branch.
+    queues: Vec<ListedQueue>,
+}
+
+/// A queue without its settings and entries.
+#[derive(Debug, serde::Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ListedQueue {
+    repo: ShownRepo,
+    /// The branch that it targets.
+    target_branch: String,
+    #[schema(value_type = QueueStateWord)]
+    state: String,
+    #[schema(value_type = ModeWord)]
+    mode: String,
+    /// Why it was paused, while it is.
+    #[schema(required)]
+    paused_reason: Option<String>,
+    /// The number of live entries, also ones that are not ready.
+    enqueued_pull_requests_count: usize,
+    /// The number of test runs that have not ended.
+    test_runs_count: usize,
+}
+
+impl QueuesReply {
+    pub(crate) fn of(queues: &[SeenQueue], words: Words) -> Self {
+        let listed = |SeenQueue { repository, queue }: &SeenQueue| {
+            let settings = SettingsReply::of(queue, words);
+            ListedQueue {
+                repo: ShownRepo::of(&repository.name),
+                target_branch: settings.branch,
+                state: settings.state,
+                mode: words.word(settings.settings.mode.as_str()),
+                paused_reason: settings.paused_reason,
+                enqueued_pull_requests_count: queue.entries_in_order().count(),
+                test_runs_count: queue.runs().filter(|run| run.status.is_running()).count(),
+            }
+        };
+        Self { queues: queues.iter().map(listed).collect() }
     }
 }
 

@@ -2,13 +2,13 @@
 //! `null`.
 
 use serde::Deserialize;
-use signalbox_domain::ids::RunId;
+use signalbox_domain::ids::{RepoName, RunId};
 use signalbox_domain::queue::{Mode, Settings};
 use utoipa::ToSchema;
 
 use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Count, Text};
-use super::place::{RepoBranch, RepoRef, Request, check_place};
+use super::place::{RepoBranch, RepoRef, Request, check_place, check_repo};
 use super::setting::keep;
 use super::shapes::BranchText;
 use super::words::ModeWord;
@@ -34,6 +34,26 @@ impl Request for QueueRequest {
 
     fn check(self, errors: &mut Errors) -> Option<RepoBranch> {
         check_place(self.repo, self.target_branch, errors)
+    }
+}
+
+/// A request for queues.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(example = json!({"repo": {"host": "github.com", "owner": "acme", "name": "calc"}}))]
+pub(crate) struct QueuesRequest {
+    /// Only the queues of this repository; default: of all that the token may see.
+    #[schema(value_type = Option<RepoRef>)]
+    repo: Field<RepoRef>,
+}
+
+impl Request for QueuesRequest {
+    type Checked = Option<RepoName>;
+
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
+        match errors.optional("/repo", self.repo) {
+            Some(repo) => check_repo(repo, errors).map(Some),
+            None => Some(None),
+        }
     }
 }
 
@@ -134,4 +154,4 @@ impl Request for RunRequest {
     }
 }
 
-object_form!(QueueRequest, CreateRequest, RunRequest);
+object_form!(QueueRequest, QueuesRequest, CreateRequest, RunRequest);

@@ -44,6 +44,7 @@ use crate::routes::v1;
         v1::create_queue::handle,
         v1::delete_queue::handle,
         v1::get_queue::handle,
+        v1::list_queues::handle,
         v1::update_queue::handle,
         v1::get_merge_queue_metrics::handle,
         v1::check_output::handle,

@@ -81,7 +81,7 @@ pub(crate) fn configure(config: &mut ServiceConfig, security_contact: Option<Arc
         post: submit_pull_request, cancel_pull_request, restart_tests_on_pull_request,
             get_submitted_pull_request, get_submitted_pull_requests, list_pull_requests,
             list_merge_queue_testing_results, set_impacted_targets, get_merge_queue_testing_details,
-            create_queue, delete_queue, get_queue, update_queue, upload_reports, import_reports,
+            create_queue, delete_queue, get_queue, list_queues, update_queue, upload_reports, import_reports,
             list_uploads, report_check_result, explain_failure, get_quarantine_config,
             create_bundle_upload, upload_metrics;
         get: get_merge_queue_metrics, check_output, get_upload, status, openapi,

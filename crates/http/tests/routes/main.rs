@@ -27,6 +27,7 @@ mod imports;
 mod list_audit;
 mod list_merge_queue_testing_results;
 mod list_pull_requests;
+mod list_queues;
 mod live_schema;
 mod live_shapes;
 mod quarantine_config;

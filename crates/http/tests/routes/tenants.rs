@@ -137,6 +137,7 @@ async fn another_organization_finds_nothing() {
             "getQuarantineConfig" => assert_eq!(reply.json()["testIds"], json!([])),
             // A repository of its own under the same name, with no uploads in it.
             "uploadTestReports" => drop(reply.problem(415, "unsupported_content_type")),
+            "listQueues" => assert_eq!(reply.json()["queues"], json!([])),
             "listTestUploads" => assert_eq!(reply.json()["uploads"], json!([])),
             "createWebhook" | "listWebhooks" => {
                 assert!(!reply.body.contains("acme.test/own"), "{}", reply.body);

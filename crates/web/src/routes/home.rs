@@ -32,7 +32,11 @@ async fn found(
 ) -> Result<Result<(Visitor, Page), String>, Failure> {
     let visitor = visitor(pages, request).await?;
     let version = pages.reads.version(visitor.caller.org, Topic::Org).await?;
-    let queues = pages.reads.queues(&visitor.caller).await?;
+    let queues = if visitor.caller.may(Scope::QueueRead) {
+        pages.queues.list(&visitor.caller, None).await?
+    } else {
+        Vec::new()
+    };
     let search = asked.text("q");
     if let Ok(pr) = search.trim_start_matches('#').parse::<u32>() {
         let pr = signalbox_domain::ids::PrNumber(pr);

@@ -19,6 +19,7 @@ pub(crate) mod import_reports;
 pub(crate) mod list_audit;
 pub(crate) mod list_merge_queue_testing_results;
 pub(crate) mod list_pull_requests;
+pub(crate) mod list_queues;
 pub(crate) mod list_uploads;
 pub(crate) mod openapi;
 pub(crate) mod receive_bundle;
