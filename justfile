@@ -65,10 +65,14 @@ mutants *ARGS:
 simulate N='5000':
     SIGNALBOX_SIMULATION_SEEDS={{N}} cargo test --release -p signalbox-testkit --test simulation
 
-# Feed each parser of hostile input with INPUTS mutations of real inputs
+# Feed each parser of untrusted input with INPUTS mutations of real inputs
 [group('test')]
 fuzz INPUTS='200000':
-    SIGNALBOX_FUZZ_INPUTS={{INPUTS}} cargo nextest run --profile proof --release -p signalbox-tests -p signalbox-github -E 'binary(fuzz) | test(any_signed_delivery)'
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export SIGNALBOX_FUZZ_INPUTS={{INPUTS}} PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-$(date +%s)}
+    echo "PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED repeats this run"
+    cargo nextest run --profile proof --release -p signalbox-tests -p signalbox-github -E 'binary(fuzz) | test(any_signed_delivery)'
 
 # Check the figures of docs/domain/policies.md; SIGNALBOX_UPDATE=1 writes them again
 [group('test')]

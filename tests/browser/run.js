@@ -113,9 +113,9 @@ try {
     await log.getByText("waiting for the gate").waitFor();
     const isAtEnd = (it) => it.scrollTop > 0 && it.scrollTop + it.clientHeight > it.scrollHeight - 40;
     assert.ok(await log.evaluate(isAtEnd), "the end is in view");
-    await page.getByLabel("Lines that contain").fill("CASE 150");
+    await page.getByLabel("Search output").fill("CASE 150");
     await page.getByRole("button", { name: "Search" }).click();
-    await page.getByText("1 of 301 lines:").waitFor();
+    await page.getByText("1 of 301 lines match:").waitFor();
     assert.match(await page.locator("#found pre").innerText(), /^ +148 {2}case 148\n[^]*> 150 {2}case 150\n/);
     await page.getByRole("link", { name: "Clear the search" }).click();
     await page.locator("#found pre").waitFor({ state: "detached" });
@@ -355,6 +355,7 @@ try {
     await page.getByText("Passed").first().waitFor();
   });
   await test("charts come with their numbers", async () => {
+    one.open();
     await one.until("a merge", async () => (await one.call("getSubmittedPullRequest", { pr: { number: first } })).state === "MERGED");
     await page.goto(one.url + one.page("queue/health"));
     await page.getByText("Outcomes of the queue as a table").click();

@@ -31,7 +31,7 @@ pub enum Queue {
     /// List the queues that the token may see.
     #[command(after_help = "Example: signalbox queue list --repo git.local/acme/calc")]
     List {
-        /// Only of this repository: HOST/OWNER/NAME.
+        /// List only the queues of this repository: HOST/OWNER/NAME.
         #[arg(long = "repo", value_name = "REPO")]
         only: Option<String>,
         #[command(flatten)]

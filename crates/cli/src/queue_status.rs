@@ -55,7 +55,7 @@ pub(crate) async fn read(client: &Client, queue: &QueueRef) -> Result<Status, Cl
 /// The queues, one to a line.
 pub(crate) fn listed(list: &QueueList) -> String {
     if list.queues.is_empty() {
-        return "no queue; create one with: signalbox queue create".to_owned();
+        return "no queues found; create one with: signalbox queue create".to_owned();
     }
     let line = |it: &ListedQueue| {
         let Repo { host, owner, name } = &it.repo;

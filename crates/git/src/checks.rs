@@ -13,6 +13,7 @@ use signalbox_domain::ports::{
     SinkClosed,
 };
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
+use signalbox_domain::time::Timestamp;
 use signalbox_sandbox::{Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
@@ -48,6 +49,13 @@ pub struct LocalChecksRunner {
     host: Arc<PlainGitHost>,
     clock: Arc<dyn Clock>,
     reports: Arc<dyn CheckReports>,
+}
+
+/// Where the output of a running check is stored, and when it was last written there.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    sink: &'a dyn ChecksSink,
+    written: Timestamp,
 }
 
 /// The outcome of a check, and its reports.
@@ -164,16 +172,13 @@ impl LocalChecksRunner {
         for (number, check) in wanted.iter().filter_map(find).enumerate() {
             let begun = self.report(job, &check.name, CheckStatus::InProgress, None);
             sink.report(vec![begun]).await?;
-            let result = self.run_one(job, &git, check, number, &mut stopped, sink).await?;
+            // In place of the output of an earlier attempt.
+            let nothing = self.output(job, check, String::new());
+            let shown = Shown { sink, written: nothing.at };
+            sink.output(nothing).await?;
+            let result = self.run_one(job, &git, check, number, &mut stopped, shown).await?;
             let result = self.with_reports(job, &check.name, result).await;
-            sink.output(CheckOutput {
-                org: job.repository.org,
-                run: job.checks.run,
-                check: check.name.clone(),
-                text: result.output,
-                at: self.clock.now(),
-            })
-            .await?;
+            sink.output(self.output(job, check, result.output)).await?;
             let ended = Some((result.conclusion, result.summary));
             let report = self.report(job, &check.name, CheckStatus::Completed, ended);
             sink.report(vec![report]).await?;
@@ -213,7 +218,7 @@ impl LocalChecksRunner {
         check: &CheckConfig,
         number: usize,
         stopped: &mut watch::Receiver<bool>,
-        sink: &dyn ChecksSink,
+        shown: Shown<'_>,
     ) -> Result<Ran, Stop> {
         let path = self.config.work_dir.join(format!("{}-{number}", job.checks.run));
         let made = {
@@ -222,7 +227,7 @@ impl LocalChecksRunner {
         };
         let made = made.map_err(std::io::Error::other).and_then(|made| made);
         let folder = made.map_err(|error| unavailable(&path, &error))?;
-        let ran = self.run_in(job, git, check, &folder, stopped, sink).await;
+        let ran = self.run_in(job, git, check, &folder, stopped, shown).await;
         folder.clear().await;
         ran
     }
@@ -234,7 +239,7 @@ impl LocalChecksRunner {
         check: &CheckConfig,
         folder: &JobFolder,
         stopped: &mut watch::Receiver<bool>,
-        sink: &dyn ChecksSink,
+        shown: Shown<'_>,
     ) -> Result<Ran, Stop> {
         let sha = job.checks.candidate.sha.as_str();
         let checkout = folder.checkout();
@@ -275,7 +280,7 @@ impl LocalChecksRunner {
             ended
         };
         // A write that has begun is not interrupted: it could otherwise follow the last one.
-        let (ended, ()) = tokio::join!(running, self.show(job, check, &output, &over, sink));
+        let (ended, ()) = tokio::join!(running, self.show(job, check, &output, &over, shown));
         if let Ok(Ended::Stopped) = ended {
             return Err(Stop::Unwanted);
         }
@@ -326,28 +331,30 @@ impl LocalChecksRunner {
         check: &CheckConfig,
         output: &Output,
         over: &Notify,
-        sink: &dyn ChecksSink,
+        shown: Shown<'_>,
     ) {
-        let mut shown = 0;
+        let Shown { sink, mut written } = shown;
+        let mut stored = 0;
         while tokio::time::timeout(SHOWN_EVERY, over.notified()).await.is_err() {
             let length = output.length();
-            if length == shown {
+            if length == stored {
                 continue;
             }
-            shown = length;
-            let so_far = CheckOutput {
-                org: job.repository.org,
-                run: job.checks.run,
-                check: check.name.clone(),
-                text: output.end(),
-                at: self.clock.now(),
-            };
-            if sink.output(so_far).await.is_err() {
-                tracing::debug!(
-                    check = check.name,
-                    "could not store the output of a running check"
-                );
+            let so_far = self.output(job, check, output.end());
+            let at = so_far.at;
+            if sink.output_so_far(so_far, written).await {
+                (stored, written) = (length, at);
             }
+        }
+    }
+
+    fn output(&self, job: &ChecksJob, check: &CheckConfig, text: String) -> CheckOutput {
+        CheckOutput {
+            org: job.repository.org,
+            run: job.checks.run,
+            check: check.name.clone(),
+            text,
+            at: self.clock.now(),
         }
     }
 

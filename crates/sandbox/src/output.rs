@@ -67,7 +67,9 @@ impl Output {
         if kept.left_out + skipped == 0 {
             return String::from_utf8_lossy(&end).into_owned();
         }
+        // From the beginning of a line on, unless that would leave nothing.
         let start = end.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let start = if start == end.len() { 0 } else { start };
         let omitted = kept.length() - (end.len() - start);
         let shown = String::from_utf8_lossy(end.get(start..).unwrap_or_default());
         format!("[{omitted} bytes omitted]\n{shown}")
@@ -134,5 +136,7 @@ mod tests {
         assert!(lines.starts_with("line ") && lines.ends_with("line 39999\n"));
         output.push("x".repeat(2 * SHOWN).as_bytes());
         assert!(output.end().ends_with('x'), "one line without an end");
+        output.push(b"\n");
+        assert!(output.end().ends_with("x\n"), "one line");
     }
 }

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{RunId, Sha};
 use signalbox_domain::ports::{CheckOutput, ChecksSink, Leased, QueueRef, SinkClosed};
 use signalbox_domain::queue::{CheckReport, Effect, Fact};
+use signalbox_domain::time::Timestamp;
 
 use super::{QueueContext, QueueService};
 
@@ -125,7 +126,20 @@ impl ChecksSink for QueueSink {
         if self.is_closed() {
             return Err(SinkClosed);
         }
-        self.context.stores.check_log.write(&output).await.map_err(|_| SinkClosed)
+        // As for a report: without it, the checks run again.
+        self.context.stores.check_log.write(&output).await.map_err(|_| {
+            self.failed.store(true, Ordering::SeqCst);
+            self.close();
+            SinkClosed
+        })
+    }
+
+    async fn output_so_far(&self, output: CheckOutput, written: Timestamp) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        // The runner tries it again, and the whole output is stored in any case.
+        self.context.stores.check_log.replace(&output, written).await.unwrap_or(false)
     }
 
     async fn closed(&self) {

@@ -97,8 +97,16 @@ impl PageReads {
         let repo = match topic {
             Topic::Org => return Ok(caller.may(Scope::QueueRead)),
             Topic::Queue(id) | Topic::Output(id, _) => {
-                let state = self.queues.state(QueueRef { org: caller.org, id }).await?;
-                state.filter(|_| caller.may(Scope::QueueRead)).map(|queue| queue.header.repo)
+                let queue = QueueRef { org: caller.org, id };
+                let state = self.queues.state(queue).await?;
+                let state = state.filter(|_| caller.may(Scope::QueueRead));
+                if let (Some(state), Topic::Output(_, run)) = (&state, topic)
+                    && state.run(run).is_none()
+                    && self.context.stores.reads.run(queue, run).await?.is_none()
+                {
+                    return Ok(false);
+                }
+                state.map(|queue| queue.header.repo)
             }
             Topic::Tests(id) => Some(id).filter(|_| caller.may(Scope::TestsRead)),
         };

@@ -77,10 +77,10 @@ pub struct Simulate {
     /// The most minutes that a batch waits to fill.
     #[arg(long, value_name = "MINUTES", default_value_t = 5, help_heading = "Settings")]
     pub batch_wait: u32,
-    /// Bisect failed batches in their place, and not aside.
+    /// Bisect failed batches in place instead of outside the line.
     #[arg(long, help_heading = "Settings")]
     pub bisect_in_place: bool,
-    /// Bisection skips test runs whose result follows from earlier ones.
+    /// Skip bisection test runs whose result follows from earlier ones.
     #[arg(long, help_heading = "Settings")]
     pub skip_redundant_tests: bool,
     /// Parallel lanes of pull requests that may conflict, instead of one line.

@@ -1,4 +1,5 @@
-//! Feeds a parser with mutations of a corpus: it must neither panic nor hang, whatever it gets.
+//! Feeds a parser with mutations of a corpus: it must neither panic nor hang, whatever it gets. The
+//! input of a panic is kept; after a hang or an abort, the same seed leads to it again.
 //!
 //! The mutations follow from `PROPTEST_RNG_SEED`, which the test command derives from the commit, so a
 //! failed run can be repeated. `SIGNALBOX_FUZZ_INPUTS` sets their number. No coverage guides them.

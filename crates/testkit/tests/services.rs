@@ -2,14 +2,17 @@
 //! also when the host fails.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use signalbox_conformance::PlainEvents;
 use signalbox_conformance::fake_host::{Call, Failure, FakeHost, FakeHosts, Tree};
-use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, TokenId};
-use signalbox_domain::ports::{Clock as _, HostError, PullRequestQuery};
+use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, RunId, TokenId};
+use signalbox_domain::ports::{
+    CheckLog, CheckOutput, Clock as _, HostError, PullRequestQuery, StoreError,
+};
 use signalbox_domain::queue::{CheckConclusion, Effect, EffectClass, Mode, PrState, WaitReason};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
-use signalbox_domain::time::Span;
+use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::{
     Context, EffectRunner, EntrySnapshot, Error, Looked, QueueService, SubmitOptions, Sweeper,
@@ -324,4 +327,64 @@ async fn branches_of_live_runs_and_of_other_servers_are_not_swept() {
     assert_eq!(sweeper.stray_branches().await.expect("everything answers"), 1);
     let left: Vec<String> = there().iter().map(ToString::to_string).collect();
     assert!(!left.contains(&other.to_owned()) && left.contains(&scratch), "{left:?}");
+}
+
+/// A check log whose first write fails.
+struct FailsOnce {
+    log: Arc<dyn CheckLog>,
+    failed: AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl CheckLog for FailsOnce {
+    async fn write(&self, output: &CheckOutput) -> Result<(), StoreError> {
+        if self.failed.swap(true, Ordering::SeqCst) {
+            return self.log.write(output).await;
+        }
+        Err(StoreError::Unavailable("the connection broke".into()))
+    }
+
+    async fn replace(&self, output: &CheckOutput, written: Timestamp) -> Result<bool, StoreError> {
+        self.log.replace(output, written).await
+    }
+
+    async fn read(
+        &self,
+        org: OrgId,
+        run: RunId,
+        check: &str,
+    ) -> Result<Option<CheckOutput>, StoreError> {
+        self.log.read(org, run, check).await
+    }
+
+    async fn written(&self, org: OrgId, run: RunId) -> Result<Option<Timestamp>, StoreError> {
+        self.log.written(org, run).await
+    }
+
+    async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.log.prune(before, limit).await
+    }
+}
+
+#[tokio::test]
+async fn checks_whose_output_could_not_be_stored_run_again() {
+    let mut bench = Fixture::new(1).await;
+    let log = bench.context.stores.queue.check_log.clone();
+    let log = Arc::new(FailsOnce { log, failed: AtomicBool::new(false) });
+    bench.context.stores.queue.check_log = log.clone();
+    bench.queues = Arc::new(QueueService::new(bench.context.clone()));
+    let pr = bench.open("one");
+    bench.submit(pr).await.expect("accepted");
+    let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
+    let mut failures = 0;
+    for _ in 0..100 {
+        for class in EffectClass::ALL {
+            for leased in runner.lease(*class, 8).await.expect("the store answers") {
+                let ran = runner.run(&leased, &runner.sink(&leased)).await;
+                failures += u32::from(ran.is_err());
+            }
+        }
+        bench.clock.advance(Span::seconds(1));
+    }
+    assert_eq!((failures, bench.entry(pr).await.state), (1, PrState::Merged));
 }

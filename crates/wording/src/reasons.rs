@@ -108,8 +108,7 @@ impl Named for QueuedReason {
                 "Cleared by bisection",
                 "restart",
                 Tone::Quiet,
-                "its batch failed because of another pull request, and it is tested again without \
-                 that one",
+                "it passed in the bisection of its failed batch, and is tested again in the line",
             ),
             Self::TargetsChanged => word(
                 "Targets changed",

@@ -221,6 +221,16 @@ pub async fn a_check_output_is_replaced_capped_and_pruned(stores: &Stores) {
     log.write(&output("second\0".into(), 2)).await.expect("written");
     let kept = log.read(org, run, "unit tests").await.expect("a read").expect("an output");
     assert_eq!((kept.text.as_str(), kept.at), ("second\u{fffd}", at(2)));
+    let later = output("second, and more".into(), 4);
+    assert!(!log.replace(&later, at(1)).await.expect("an answer"), "another was written since");
+    assert!(log.replace(&later, at(2)).await.expect("an answer"));
+    assert!(!log.replace(&output("stale".into(), 5), at(2)).await.expect("an answer"));
+    let kept = log.read(org, run, "unit tests").await.expect("a read").expect("an output");
+    assert_eq!((kept.text.as_str(), kept.at), ("second, and more", at(4)));
+    let none = CheckOutput { check: "none".into(), ..output("none".into(), 3) };
+    assert!(!log.replace(&none, at(3)).await.expect("an answer"), "there is nothing to replace");
+    let kept = log.read(org, run, "lint").await.expect("a read").expect("an output");
+    assert_eq!(kept.text, "other");
     assert_eq!(log.read(org, run, "other").await.expect("a read"), None);
     let stranger = OrgId(Uuid::new_v4());
     assert_eq!(log.written(stranger, run).await.expect("a read"), None);

@@ -23,6 +23,18 @@ struct Row {
     output: String,
 }
 
+impl Row {
+    fn of(output: &CheckOutput) -> Self {
+        Self {
+            org_id: Sql(output.org),
+            run_id: Sql(output.run),
+            name: output.check.clone(),
+            at: Sql(output.at),
+            output: storable(&output.text),
+        }
+    }
+}
+
 /// The text without NUL bytes, which PostgreSQL does not store, truncated to the limit.
 fn storable(text: &str) -> String {
     let mut text = text.replace('\0', "\u{fffd}");
@@ -39,13 +51,7 @@ fn storable(text: &str) -> String {
 #[async_trait]
 impl CheckLog for Store {
     async fn write(&self, output: &CheckOutput) -> Result<(), StoreError> {
-        let row = Row {
-            org_id: Sql(output.org),
-            run_id: Sql(output.run),
-            name: output.check.clone(),
-            at: Sql(output.at),
-            output: storable(&output.text),
-        };
+        let row = Row::of(output);
         let job = Store::write(
             self,
             Box::new(move |conn| {
@@ -59,6 +65,26 @@ impl CheckLog for Store {
                         .execute(conn)
                         .await?;
                     Ok(())
+                }
+                .boxed()
+            }),
+        );
+        Ok(job.await?)
+    }
+
+    async fn replace(&self, output: &CheckOutput, written: Timestamp) -> Result<bool, StoreError> {
+        let row = Row::of(output);
+        let job = Store::write(
+            self,
+            Box::new(move |conn| {
+                async move {
+                    let key = (&row.org_id, &row.run_id, &row.name);
+                    let known = check_outputs::table.find(key);
+                    let replaced = diesel::update(known.filter(check_outputs::at.eq(Sql(written))))
+                        .set(&row)
+                        .execute(conn)
+                        .await?;
+                    Ok(replaced == 1)
                 }
                 .boxed()
             }),

@@ -18,6 +18,14 @@ impl CheckLog for MemoryDatabase {
         Ok(())
     }
 
+    async fn replace(&self, output: &CheckOutput, written: Timestamp) -> Result<bool, StoreError> {
+        let known = self.read(output.org, output.run, &output.check).await?;
+        if known.is_none_or(|known| known.at != written) {
+            return Ok(false);
+        }
+        self.write(output).await.map(|()| true)
+    }
+
     async fn read(
         &self,
         org: OrgId,

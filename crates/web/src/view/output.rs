@@ -21,8 +21,17 @@ const AROUND: usize = 2;
 
 /// A text of several lines, each as pages show text.
 pub(crate) fn printable(text: &str) -> String {
-    let line = |line: &str| plain(&line.replace('\t', "    "), MAX_COLUMNS);
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
+    text.lines().map(printable_line).collect::<Vec<_>>().join("\n")
+}
+
+fn printable_line(line: &str) -> String {
+    plain(&line.replace('\t', "    "), MAX_COLUMNS)
+}
+
+/// Whether a line stands for a part of the output that is not stored.
+fn is_omission(line: &str) -> bool {
+    let inner = line.strip_prefix('[').and_then(|line| line.strip_suffix(" bytes omitted]"));
+    inner.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
 /// What a page about an output shows.
@@ -51,27 +60,27 @@ impl Seen<'_> {
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let Seen { place, run, check, .. } = seen;
     let name = plain(&check.name, 200);
-    let text = seen.output.map(|output| printable(&without_sequences(&output.text)));
+    let text = seen.output.map(|output| without_sequences(&output.text));
     let mut sections = vec![facts(seen)];
     if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
         sections.push(search(seen, text));
     }
     let none = if seen.is_open() {
-        "The check has printed nothing yet. Output appears here some seconds after it was printed."
+        "The check has not printed anything yet. Output appears here within a few seconds."
     } else {
-        "The server has no output of this check. It is removed after the days in \
-         `retention.outputs_days`."
+        "No output is stored for this check. Outputs are deleted after `retention.outputs_days` days."
     };
     let section = Section::new("output", "Output");
     sections.push(match text {
-        None => section.with(Block::Text(none.to_owned())),
-        Some(text) if text.is_empty() => {
+        Some(text) if text.is_empty() && !seen.is_open() => {
             section.with(Block::Text("The check printed nothing.".to_owned()))
         }
+        None => section.with(Block::Text(none.to_owned())),
+        Some(text) if text.is_empty() => section.with(Block::Text(none.to_owned())),
         Some(text) if seen.is_open() => section
-            .note("the end so far, updated while the check runs")
-            .with(Block::Log { text, follow: true }),
-        Some(text) => section.with(Block::Log { text, follow: false }),
+            .note("the latest output, updated while the check runs")
+            .with(Block::Log { text: printable(&text), follow: true }),
+        Some(text) => section.with(Block::Log { text: printable(&text), follow: false }),
     });
     Page {
         title: format!("Output of {name}"),
@@ -122,7 +131,7 @@ fn search(seen: &Seen<'_>, text: &str) -> Section {
         ],
         fields: vec![Field {
             name: "q",
-            label: "Lines that contain".to_owned(),
+            label: "Search output".to_owned(),
             kind: "search",
             value: (*search).to_owned(),
             ..Field::default()
@@ -150,6 +159,8 @@ struct Found {
     count: usize,
     lines: usize,
     text: String,
+    /// Whether a part of the output is not stored.
+    is_cut: bool,
 }
 
 impl Found {
@@ -161,7 +172,9 @@ impl Found {
         let hits: Vec<usize> =
             (0..lines.len()).filter(|at| lines.get(*at).is_some_and(matches)).collect();
         let width = lines.len().to_string().len();
-        let mut found = Self { count: hits.len(), lines: lines.len(), text: String::new() };
+        let is_cut = lines.iter().any(|line| is_omission(line));
+        let (count, text) = (hits.len(), String::new());
+        let mut found = Self { count, lines: lines.len(), text, is_cut };
         let mut next = 0;
         for hit in hits.iter().take(MAX_MATCHES) {
             let from = hit.saturating_sub(AROUND).max(next);
@@ -171,7 +184,8 @@ impl Found {
             let to = (hit + AROUND + 1).min(lines.len());
             for (number, line) in lines.iter().enumerate().take(to).skip(from) {
                 let mark = if hits.binary_search(&number).is_ok() { '>' } else { ' ' };
-                let _always = writeln!(found.text, "{mark} {:>width$}  {line}", number + 1);
+                let (number, line) = (number + 1, printable_line(line));
+                let _always = writeln!(found.text, "{mark} {number:>width$}  {line}");
             }
             next = to.max(next);
         }
@@ -179,15 +193,20 @@ impl Found {
     }
 
     fn words(&self) -> String {
-        match self.count {
-            0 => format!("None of {} lines contains the text.", self.lines),
+        let found = match self.count {
+            0 => format!("No lines match. {} lines searched.", self.lines),
             count if count > MAX_MATCHES => {
                 format!(
-                    "The first {MAX_MATCHES} of {count} lines with the text, of {} lines:",
+                    "Showing the first {MAX_MATCHES} of {count} matching lines; {} lines searched:",
                     self.lines
                 )
             }
-            count => format!("{count} of {} lines:", self.lines),
+            count => format!("{count} of {} lines match:", self.lines),
+        };
+        if self.is_cut {
+            format!("Parts of the output are not stored, and their lines are not counted. {found}")
+        } else {
+            found
         }
     }
 }
@@ -207,18 +226,32 @@ mod tests {
                         line 13\n  14  line 14\n⋯\n  28  line 28\n  29  line 29\n> 30  Error at the \
                         end\n";
         assert_eq!(found.text, expected);
-        assert_eq!(found.words(), "3 of 30 lines:");
+        assert_eq!(found.words(), "3 of 30 lines match:");
         let none = Found::of(&text, "panic");
         assert_eq!(
             (none.text.as_str(), none.words().as_str()),
-            ("", "None of 30 lines contains the text.")
+            ("", "No lines match. 30 lines searched.")
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_long_line_is_found_and_omissions_are_stated() {
+        let text = format!("{}needle\n[12 bytes omitted]\nlast", "x".repeat(2 * MAX_COLUMNS));
+        let found = Found::of(&text, "Needle");
+        assert!(found.text.starts_with("> 1  xxx") && found.text.contains("x…\n"));
+        assert_eq!(
+            found.words(),
+            "Parts of the output are not stored, and their lines are not counted. 1 of 3 lines match:"
         );
     }
 
     #[test]
     fn many_lines_are_cut() {
         let found = Found::of(&"same\n".repeat(1_000), "SAME");
-        assert_eq!(found.words(), "The first 200 of 1000 lines with the text, of 1000 lines:");
+        assert_eq!(
+            found.words(),
+            "Showing the first 200 of 1000 matching lines; 1000 lines searched:"
+        );
         assert_eq!(found.text.lines().count(), MAX_MATCHES + AROUND);
         assert_eq!(Found::of(&"é\n".repeat(3), "É").count, 3);
     }

@@ -76,20 +76,20 @@ async fn it_grows_while_the_check_runs() {
     let link = page.body[start..].split_once('"').expect("an end").0;
     let link = link.replace("&#38;", "&").replace("&amp;", "&");
     let empty = admin.get(&link).await;
-    assert!(empty.body.contains("The check has printed nothing yet."), "{}", empty.body);
+    assert!(empty.body.contains("The check has not printed anything yet."), "{}", empty.body);
     let before = version(&empty.body).to_owned();
 
     running.prints("compiling <b>calc</b>\n").await;
     let some = admin.get(&link).await;
     assert!(some.body.contains("compiling &#60;b&#62;calc"), "{}", some.body);
-    assert!(some.body.contains("data-follow") && some.body.contains("the end so far"));
+    assert!(some.body.contains("data-follow") && some.body.contains("the latest output"));
     assert_ne!(version(&some.body), before, "its readers see it");
 
     running.prints("compiling\nrunning\nassertion failed\n").await;
     running.reports(CheckStatus::Completed).await;
     let whole = admin.get(&link).await;
     assert!(whole.body.contains("running\nassertion failed"), "{}", whole.body);
-    assert!(!whole.body.contains("data-follow") && !whole.body.contains("the end so far"));
+    assert!(!whole.body.contains("data-follow") && !whole.body.contains("the latest output"));
     assert!(!whole.body.contains("since="), "it does not change any more");
 }
 
@@ -106,10 +106,24 @@ async fn its_lines_can_be_searched() {
         running.run
     );
     let found = admin.get(&format!("{path}&q=CASE+77+%3C")).await;
-    assert!(found.body.contains("1 of 100 lines:"), "{}", found.body);
+    assert!(found.body.contains("1 of 100 lines match:"), "{}", found.body);
     assert!(found.body.contains("&#62;  77  case 77 &#60;ok&#62;"), "{}", found.body);
     assert!(found.body.contains("value=\"CASE 77 &#60;\""), "{}", found.body);
     let none = admin.get(&format!("{path}&q=%3Cscript%3E")).await;
-    assert!(none.body.contains("None of 100 lines contains the text."), "{}", none.body);
+    assert!(none.body.contains("No lines match. 100 lines searched."), "{}", none.body);
     assert!(!none.body.contains("<script>alert"), "{}", none.body);
+}
+
+#[actix_web::test]
+async fn only_the_output_of_runs_of_the_queue_can_be_watched() {
+    let house = house(&["a"]).await;
+    let admin = house.admin().await;
+    let running = Running::of(&house).await;
+    let watch = async |queue: uuid::Uuid, run: uuid::Uuid| {
+        admin.get(&format!("/ui/events?topics=output:{queue}:{run}")).await.status
+    };
+    let (queue, run) = (running.queue.id.0, running.run.0);
+    for (queue, run) in [(queue, queue), (run, run)] {
+        assert_eq!(watch(queue, run).await, 404);
+    }
 }

@@ -131,5 +131,5 @@ async fn the_output_of_a_failed_check_is_read_without_a_token() {
     house.stores.queue.check_log.prune(later, 10).await.expect("removed");
     let removed = admin.get(&link).await;
     assert_eq!(removed.status, 200, "{link}");
-    assert!(removed.body.contains("The server has no output of this check."), "{}", removed.body);
+    assert!(removed.body.contains("No output is stored for this check."), "{}", removed.body);
 }

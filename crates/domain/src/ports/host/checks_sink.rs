@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::ports::CheckOutput;
 use crate::queue::CheckReport;
+use crate::time::Timestamp;
 
 /// The sink accepts no more reports, because the run was cancelled or its lease was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -18,9 +19,16 @@ pub trait ChecksSink: Send + Sync {
     /// processes and returns.
     async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed>;
 
-    /// Stores a check's output. A runner may store what a running check has printed so far, and
-    /// stores the whole output when the check has ended.
+    /// Stores a check's output in place of an earlier one. On [`SinkClosed`] the runner returns, and
+    /// the checks may run again.
     async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed>;
+
+    /// Stores what a running check has printed so far in place of the output that this runner has
+    /// written at a time, unless another runner has written one since. Returns whether it did;
+    /// if not, that is not an error.
+    async fn output_so_far(&self, _output: CheckOutput, _written: Timestamp) -> bool {
+        false
+    }
 
     /// Returns when the sink is closed.
     async fn closed(&self);

@@ -30,6 +30,9 @@ pub trait CheckLog: Send + Sync {
     /// Writes an output; it replaces an earlier one of the same run and check.
     async fn write(&self, output: &CheckOutput) -> Result<(), StoreError>;
 
+    /// Writes an output in place of one that was written at that time; returns whether it did.
+    async fn replace(&self, output: &CheckOutput, written: Timestamp) -> Result<bool, StoreError>;
+
     /// The output of a check of a run.
     async fn read(
         &self,

@@ -181,8 +181,9 @@ settings! {
     optimization_mode: OptimizationMode = OptimizationMode::Off,
         "optimizationMode", "Optimization of bisection", Batching,
         SettingKind::Word(OptimizationMode::NAMES);
-    /// Where a failed batch is bisected. Aside, it does not block the pull requests behind it, and
-    /// its good ones are tested again behind them.
+    /// Where a failed batch is bisected. `IN_PLACE` keeps its position in the line. `ASIDE` moves it
+    /// outside the line, so it does not block later pull requests, but members that passed may be
+    /// tested again.
     bisection_mode: BisectionMode = BisectionMode::Aside,
         "bisectionMode", "Bisection", Batching, SettingKind::Word(BisectionMode::NAMES);
     /// How changes become commits.

@@ -13,7 +13,7 @@ use crate::problem::{Code, Problem};
 
 /// Get the output of a check.
 ///
-/// While the check runs on a bare repository, the end of what it has printed so far, a few seconds
+/// While a check runs on a bare repository, returns the end of its output so far, a few seconds
 /// late.
 ///
 /// Not available to tokens that are limited to repositories, because a run id does not name one.
