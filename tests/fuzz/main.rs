@@ -1,4 +1,4 @@
-//! Parsers of what strangers send, on mutations of real inputs. `just fuzz` runs more of them.
+//! Parsers of untrusted input, on mutations of real inputs. `just fuzz` runs more of them.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};

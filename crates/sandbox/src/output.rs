@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use signalbox_domain::ports::MAX_CHECK_OUTPUT;
+use signalbox_domain::ports::{MAX_CHECK_OUTPUT, omission};
 
 /// How much of the beginning is kept when not all can be.
 const HEAD: usize = MAX_CHECK_OUTPUT / 4;
@@ -72,7 +72,7 @@ impl Output {
         let start = if start == end.len() { 0 } else { start };
         let omitted = kept.length() - (end.len() - start);
         let shown = String::from_utf8_lossy(end.get(start..).unwrap_or_default());
-        format!("[{omitted} bytes omitted]\n{shown}")
+        format!("{}\n{shown}", omission(omitted))
     }
 
     /// The text; bytes that are no UTF-8 are replaced.
@@ -84,9 +84,9 @@ impl Output {
             return String::from_utf8_lossy(&kept.head).into_owned();
         }
         format!(
-            "{}\n[{} bytes omitted]\n{}",
+            "{}\n{}\n{}",
             String::from_utf8_lossy(&kept.head),
-            kept.left_out,
+            omission(kept.left_out),
             String::from_utf8_lossy(tail)
         )
     }
@@ -132,7 +132,7 @@ mod tests {
         let (end, length) = (output.end(), output.length());
         assert!(end.len() <= SHOWN + 40, "{}", end.len());
         let (note, lines) = end.split_once('\n').expect("lines");
-        assert_eq!(note, format!("[{} bytes omitted]", length - lines.len()));
+        assert_eq!(note, omission(length - lines.len()));
         assert!(lines.starts_with("line ") && lines.ends_with("line 39999\n"));
         output.push("x".repeat(2 * SHOWN).as_bytes());
         assert!(output.end().ends_with('x'), "one line without an end");

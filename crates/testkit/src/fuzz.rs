@@ -9,12 +9,14 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use crate::simulation::random::Random;
+
 /// The usual number of inputs of a parser.
 const INPUTS: u32 = 2_000;
 /// The most bytes of an input.
 const LARGEST: usize = 64 * 1_024;
 /// The most mutations of an input.
-const MUTATIONS: u64 = 8;
+const MUTATIONS: u32 = 8;
 /// Bytes at the limits of what they may mean.
 const EDGES: [u8; 12] = [0, 1, b'\n', b'"', b'&', b'<', b'{', 0x7f, 0x80, 0xc3, 0xfe, 0xff];
 
@@ -29,7 +31,7 @@ pub fn corpus(folder: &Path) -> Vec<Vec<u8>> {
 /// Calls a parser with every input of the corpus and with mutations of them, which also contain these
 /// words. An input that makes it panic is written to a file, which the failure names.
 pub fn fuzz(target: &str, corpus: &[Vec<u8>], words: &[&str], parse: impl Fn(&[u8])) {
-    let mut random = Random::of(target);
+    let mut random = random_of(target);
     let inputs = std::env::var("SIGNALBOX_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok());
     let check = |input: &[u8]| {
         if catch_unwind(AssertUnwindSafe(|| parse(input))).is_err() {
@@ -50,7 +52,7 @@ pub fn fuzz(target: &str, corpus: &[Vec<u8>], words: &[&str], parse: impl Fn(&[u
 }
 
 fn mutated(random: &mut Random, corpus: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
-    let mut input = random.one_of(corpus).cloned().unwrap_or_default();
+    let mut input = random.pick(corpus).cloned().unwrap_or_default();
     for _ in 0..=random.below(MUTATIONS) {
         mutate(random, &mut input, corpus, words);
         input.truncate(LARGEST);
@@ -59,8 +61,8 @@ fn mutated(random: &mut Random, corpus: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
 }
 
 fn mutate(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>], words: &[&str]) {
-    let from = random.position(input.len());
-    let to = from + random.position((input.len() - from).min(256));
+    let from = position(random, input.len());
+    let to = from + position(random, (input.len() - from).min(256));
     match random.below(9) {
         0 => {
             if let Some(byte) = input.get_mut(from) {
@@ -69,7 +71,7 @@ fn mutate(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>], words: &
         }
         1 => {
             if let Some(byte) = input.get_mut(from) {
-                *byte = *random.one_of(&EDGES).expect("an edge");
+                *byte = *random.pick(&EDGES).expect("an edge");
             }
         }
         2 => drop(input.drain(from..to)),
@@ -78,23 +80,24 @@ fn mutate(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>], words: &
             insert(input, from, &piece);
         }
         4 => {
-            let word = random.one_of(words).copied().unwrap_or_default();
+            let word = random.pick(words).copied().unwrap_or_default();
             insert(input, from, word.as_bytes());
         }
         5 => {
-            let other = random.one_of(corpus).cloned().unwrap_or_default();
-            let start = random.position(other.len());
+            let other = random.pick(corpus).cloned().unwrap_or_default();
+            let start = position(random, other.len());
             input.truncate(from);
             input.extend_from_slice(&other[start..]);
         }
         6 => {
-            let bytes: Vec<u8> = (0..random.below(16)).map(|_| random.byte()).collect();
+            let bytes: Vec<u8> =
+                (0..random.below(16)).map(|_| random.next().to_le_bytes()[0]).collect();
             insert(input, from, &bytes);
         }
         7 => input.truncate(from),
         // Depth and length.
         _ => {
-            let times = usize::try_from(random.below(500)).expect("small");
+            let times = random.below(500) as usize;
             let piece = input[from..to].repeat(times);
             insert(input, from, &piece[..piece.len().min(LARGEST)]);
         }
@@ -106,39 +109,15 @@ fn insert(input: &mut Vec<u8>, at: usize, bytes: &[u8]) {
 }
 
 /// Numbers that a seed and the name of a parser determine.
-struct Random(u64);
+fn random_of(target: &str) -> Random {
+    let seed = std::env::var("PROPTEST_RNG_SEED").unwrap_or_default();
+    let hash = Sha256::digest(format!("{target} {seed}"));
+    Random::new(u64::from_le_bytes(hash[..8].try_into().expect("eight bytes")))
+}
 
-impl Random {
-    fn of(target: &str) -> Self {
-        let seed = std::env::var("PROPTEST_RNG_SEED").unwrap_or_default();
-        let hash = Sha256::digest(format!("{target} {seed}"));
-        Self(u64::from_le_bytes(hash[..8].try_into().expect("eight bytes")))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.next().to_le_bytes()[0]
-    }
-
-    /// From 0 up to and with the length.
-    fn position(&mut self, length: usize) -> usize {
-        usize::try_from(self.below(length as u64 + 1)).expect("a position")
-    }
-
-    fn one_of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
-        items.get(usize::try_from(self.below(items.len() as u64)).expect("a position"))
-    }
+/// From 0 up to and with the length.
+fn position(random: &mut Random, length: usize) -> usize {
+    random.below(u32::try_from(length).expect("a small input") + 1) as usize
 }
 
 #[cfg(test)]

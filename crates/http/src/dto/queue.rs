@@ -141,21 +141,22 @@ struct ListedQueue {
     /// The number of live entries, also ones that are not ready.
     enqueued_pull_requests_count: usize,
     /// The number of test runs that have not ended.
-    test_runs_count: usize,
+    test_runs_count: u32,
 }
 
 impl QueuesReply {
     pub(crate) fn of(queues: &[SeenQueue], words: Words) -> Self {
         let listed = |SeenQueue { repository, queue }: &SeenQueue| {
             let settings = SettingsReply::of(queue, words);
+            let (line, bisections) = queue.slots_used();
             ListedQueue {
                 repo: ShownRepo::of(&repository.name),
                 target_branch: settings.branch,
                 state: settings.state,
                 mode: words.word(settings.settings.mode.as_str()),
                 paused_reason: settings.paused_reason,
-                enqueued_pull_requests_count: queue.entries_in_order().count(),
-                test_runs_count: queue.runs().filter(|run| run.status.is_running()).count(),
+                enqueued_pull_requests_count: queue.live(),
+                test_runs_count: line + bisections,
             }
         };
         Self { queues: queues.iter().map(listed).collect() }

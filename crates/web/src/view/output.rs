@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use signalbox_domain::ids::QueueId;
-use signalbox_domain::ports::CheckOutput;
+use signalbox_domain::ports::{CheckOutput, is_omission};
 use signalbox_domain::queue::{Check, CheckStatus, TestRun};
 use signalbox_domain::time::Timestamp;
 use signalbox_services::without_sequences;
@@ -26,12 +26,6 @@ pub(crate) fn printable(text: &str) -> String {
 
 fn printable_line(line: &str) -> String {
     plain(&line.replace('\t', "    "), MAX_COLUMNS)
-}
-
-/// Whether a line stands for a part of the output that is not stored.
-fn is_omission(line: &str) -> bool {
-    let inner = line.strip_prefix('[').and_then(|line| line.strip_suffix(" bytes omitted]"));
-    inner.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
 /// What a page about an output shows.
@@ -236,7 +230,8 @@ mod tests {
 
     #[test]
     fn the_end_of_a_long_line_is_found_and_omissions_are_stated() {
-        let text = format!("{}needle\n[12 bytes omitted]\nlast", "x".repeat(2 * MAX_COLUMNS));
+        let omission = signalbox_domain::ports::omission(12);
+        let text = format!("{}needle\n{omission}\nlast", "x".repeat(2 * MAX_COLUMNS));
         let found = Found::of(&text, "Needle");
         assert!(found.text.starts_with("> 1  xxx") && found.text.contains("x…\n"));
         assert_eq!(

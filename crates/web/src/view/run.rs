@@ -86,14 +86,14 @@ fn details_of(check: &Check, run: RunId, place: &QueueAddress) -> Option<String>
     elsewhere(&check.url)
 }
 
-/// The end of the output of each failed check.
+/// The end of the output of each failed check that printed something.
 pub(crate) fn outputs(
     checks: &[FailedCheck],
     run: RunId,
     place: &QueueAddress,
 ) -> impl Iterator<Item = Section> {
     checks.iter().enumerate().filter_map(move |(at, check)| {
-        let output = check.output.as_ref()?;
+        let output = check.output.as_ref().filter(|output| !output.text.is_empty())?;
         let name = plain(&check.name, 200);
         let section = Section::new(&format!("output-{at}"), format!("Output of {name}"));
         let section = if output.is_cut { section.note("its last lines") } else { section };

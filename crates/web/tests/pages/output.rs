@@ -127,3 +127,17 @@ async fn only_the_output_of_runs_of_the_queue_can_be_watched() {
         assert_eq!(watch(queue, run).await, 404);
     }
 }
+
+#[actix_web::test]
+async fn a_failed_check_that_printed_nothing_has_no_section() {
+    let house = house(&["a"]).await;
+    let admin = house.admin().await;
+    let running = Running::of(&house).await;
+    running.reports(CheckStatus::InProgress).await;
+    for (text, sections) in [("", 0), ("assertion failed", 1)] {
+        running.prints(text).await;
+        running.reports(CheckStatus::Completed).await;
+        let page = admin.get(&format!("{PAGE}1")).await;
+        assert_eq!(page.body.matches("Output of test</h2>").count(), sections, "{}", page.body);
+    }
+}

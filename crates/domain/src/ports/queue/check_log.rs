@@ -9,6 +9,17 @@ use crate::time::Timestamp;
 /// The most bytes of one check's output that are kept.
 pub const MAX_CHECK_OUTPUT: usize = 256 * 1024;
 
+/// The line that stands for a part of an output that is not kept.
+pub fn omission(bytes: usize) -> String {
+    format!("[{bytes} bytes omitted]")
+}
+
+/// Whether a line of an output looks like an [`omission`]; a check may print such a line, too.
+pub fn is_omission(line: &str) -> bool {
+    let number = line.strip_prefix('[').and_then(|line| line.strip_suffix(" bytes omitted]"));
+    number.is_some_and(|number| number.parse::<usize>().is_ok())
+}
+
 /// The output of a check; while the check runs, the end of what it has printed so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckOutput {
@@ -18,7 +29,7 @@ pub struct CheckOutput {
     pub run: RunId,
     /// The check's name.
     pub check: String,
-    /// The text, at most [`MAX_CHECK_OUTPUT`] bytes; a note in it marks an omission.
+    /// The text, at most [`MAX_CHECK_OUTPUT`] bytes; an [`omission`] in it marks what is not kept.
     pub text: String,
     /// When it was written.
     pub at: Timestamp,
@@ -46,4 +57,17 @@ pub trait CheckLog: Send + Sync {
 
     /// Deletes outputs from before a time, at most `limit`; returns the number of deleted outputs.
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_omission_is_recognized() {
+        assert!(is_omission(&omission(12)));
+        for line in ["12 bytes omitted", "[many bytes omitted]", " [12 bytes omitted]", ""] {
+            assert!(!is_omission(line), "{line}");
+        }
+    }
 }

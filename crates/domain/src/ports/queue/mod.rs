@@ -10,7 +10,7 @@ mod read_store;
 use std::sync::Arc;
 
 pub use announcement_store::{AnnouncementStore, LeasedAnnouncement, SHOWN_AFTER, Shown};
-pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
+pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT, is_omission, omission};
 pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
 pub use outbox::{Backlog, Failing, FailingEffect, LeaseToken, Leased, Outbox};
 pub use queue_store::{
