@@ -74,6 +74,18 @@ fuzz INPUTS='200000':
     echo "PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED repeats this run"
     cargo nextest run --profile proof --release -p signalbox-tests -p signalbox-github -E 'binary(fuzz) | test(any_signed_delivery)'
 
+# Compare the description of the API with the server: EXAMPLES random requests for each operation
+[group('test')]
+fuzz-api EXAMPLES='200':
+    #!/usr/bin/env bash
+    set -euo pipefail
+    tests/fetch tests/clients target/clients
+    export SIGNALBOX_CLIENTS=$PWD/target/clients SIGNALBOX_FUZZ_EXAMPLES={{EXAMPLES}}
+    export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-$(date +%s)}
+    echo "PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED repeats this run"
+    cargo build --workspace --bins
+    cargo nextest run --workspace --profile proof -E 'binary(it) and test(a_fuzzer)'
+
 # Check the figures of docs/domain/policies.md; SIGNALBOX_UPDATE=1 writes them again
 [group('test')]
 policies:

@@ -18,6 +18,7 @@ mod following;
 mod frozen;
 mod full_disk;
 mod gate;
+mod generated_clients;
 mod handbook;
 mod harness;
 mod hostile;

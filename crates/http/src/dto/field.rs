@@ -121,7 +121,11 @@ impl<'de, T: Form> Visitor<'de> for Reading<T> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Field<T>, E> {
-        Ok(Field::Wrong(format!("the number {value:?}")))
+        // JSON has one kind of number: 1.0 and 1e0 are whole too.
+        let is_whole = value.fract() == 0.0;
+        let whole = is_whole.then(|| format!("{:.0}", value + 0.0).parse().ok()).flatten();
+        let wrong = || Field::Wrong(format!("the number {value:?}"));
+        Ok(whole.and_then(T::from_integer).map_or_else(wrong, Field::Given))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Field<T>, E> {

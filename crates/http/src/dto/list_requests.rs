@@ -75,7 +75,7 @@ pub(crate) struct ListRequest {
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Field<Time>,
     /// `nextCursor` of the previous page; omitted for the first page.
-    #[schema(value_type = Option<String>, format = Uuid)]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8000-0000[0-9a-f]{8}$")]
     cursor: Field<Cursor>,
     /// The page size, in pull requests; default 50.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]

@@ -43,9 +43,12 @@ pub(crate) use question::{AskedCase, AskedRepo, Question};
 pub(crate) use queue::{QueueReply, QueuesReply, SettingsReply};
 pub(crate) use queue_requests::{Create, CreateRequest, QueueRequest, QueuesRequest, RunRequest};
 pub(crate) use run::{TestRunReply, TestRunsReply};
-pub(crate) use shapes::BinaryBody;
+pub(crate) use shapes::{
+    BinaryBody, EventWord, FilesForm, PositionText, PrNumberFromOne, RepoText, ShaText, TimeText,
+};
 pub(crate) use targets_request::{SetTargets, TargetsRequest};
 pub(crate) use update::{Update, UpdateRequest};
 pub(crate) use upload::{UploadReply, UploadsReply};
 pub(crate) use upload_requests::{AnnounceRequest, ListUploads, ListUploadsRequest};
+pub(crate) use words::AuditActionWord;
 pub(crate) use words::Words;

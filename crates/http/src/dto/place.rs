@@ -28,11 +28,12 @@ pub(crate) struct RepoRef {
     /// The git host.
     #[schema(value_type = String, required, pattern = r"^[A-Za-z0-9._:-]{1,253}$")]
     host: Field<Text>,
-    /// The owner; may contain `/` on hosts with groups.
-    #[schema(value_type = String, required, max_length = 255, pattern = r"^(?![.-])[^\x00-,/:-@\[-^`{-\xa0]+(/(?![.-])[^\x00-,/:-@\[-^`{-\xa0]+)*$")]
+    /// The owner; may contain `/` on hosts with groups. Bare repositories may also have letters of
+    /// other scripts than Latin.
+    #[schema(value_type = String, required, max_length = 255, pattern = r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$")]
     owner: Field<Text>,
-    /// The repository's own name.
-    #[schema(value_type = String, required, max_length = 255, pattern = r"^(?![.-])[^\x00-,/:-@\[-^`{-\xa0]+$")]
+    /// The repository's own name. Bare repositories may also have letters of other scripts than Latin.
+    #[schema(value_type = String, required, pattern = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}$")]
     name: Field<Text>,
 }
 

@@ -2,7 +2,7 @@
 
 use signalbox_services::EventService;
 use utoipa::openapi::schema::{
-    KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
+    ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
 };
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -17,6 +17,10 @@ const BRANCH: &str = r"^(?!(@|HEAD)$)(?![-/])(?!.*(\.\.|@\{|//))(?!.*[/.]$)(?!(.
 
 fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::String))
+}
+
+fn binary() -> ObjectBuilder {
+    text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)))
 }
 
 /// A number as an integer or as a decimal string.
@@ -61,6 +65,34 @@ shapes! {
         .description(Some("The object id of a commit."))
         .pattern(Some("^([0-9A-Fa-f]{40}|[0-9A-Fa-f]{64})$"))
         .into();
+    /// [`RepoName`](signalbox_domain::ids::RepoName) as one text.
+    RepoText = text()
+        .description(Some("A repository: `host/owner/name`."))
+        .pattern(Some(r"^[A-Za-z0-9._:-]{1,253}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,254}){2,}$"))
+        .into();
+    /// A time.
+    TimeText = text()
+        .description(Some("A time by RFC 3339."))
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .into();
+    /// A position in the log of events.
+    PositionText = text()
+        .description(Some("A position in the log of events."))
+        .pattern(Some("^[0-9]{1,18}$"))
+        .into();
+    /// An address that messages are sent to.
+    HookText = text()
+        .description(Some("A URL that starts with `https://`, at most 2048 bytes."))
+        .format(Some(SchemaFormat::Custom("uri".to_owned())))
+        .max_length(Some(2048))
+        .pattern(Some(r"^https://[^\s\x00]+$"))
+        .into();
+    /// A form with files.
+    FilesForm = ObjectBuilder::new()
+        .property("file", ArrayBuilder::new().items(binary()))
+        .required("file")
+        .description(Some("Reports, one part each; the parts may have any names."))
+        .into();
     /// A pattern of branches.
     BranchPatternText = text()
         .description(Some("A pattern of branches: `*` is any text, `?` is one character; at most 255 bytes."))
@@ -70,7 +102,7 @@ shapes! {
     /// A label of a monitor.
     LabelText = text().description(Some("A label.")).min_length(Some(1)).max_length(Some(100)).into();
     /// A body that is not text.
-    BinaryBody = text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary))).into();
+    BinaryBody = binary().into();
     /// A pull request's number.
     PrNumberChoice = number(
         0,

@@ -1,5 +1,6 @@
 //! Values of states and modes: written in the case of the caller's token, parsed in any case.
 
+use signalbox_domain::audit::AuditAction;
 use signalbox_domain::flaky::{
     AutoQuarantine, BranchClass, Classification, IncidentCause, IncidentState, MonitorKind,
     MuteLength, QuarantineOverride, Template,
@@ -160,6 +161,7 @@ in_one_case! {
     MessageStateWord, "The state of a delivery.", MessageState;
     IncidentStateWord, "The status of an incident.", IncidentState;
     IncidentCauseWord, "How an incident was recognized.", IncidentCause;
+    AuditActionWord, "A kind of change in the audit log.", AuditAction;
 }
 
 listed! {

@@ -6,12 +6,13 @@ use serde_json::Value;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{
-    AdditionalProperties, ArrayItems, KnownFormat, Object, ObjectBuilder, SchemaFormat, SchemaType,
-    Type,
+    AdditionalProperties, ArrayItems, Discriminator, KnownFormat, Object, ObjectBuilder,
+    SchemaFormat, SchemaType, Type,
 };
-use utoipa::openapi::{Components, OpenApi, RefOr, Required, Schema};
+use utoipa::openapi::{Components, OpenApi, Ref, RefOr, Required, Schema};
 use utoipa::{Modify, Number};
 
+use super::fields::refuse_combinations;
 use crate::admission::only_reads;
 use crate::failures::add_those_of_keys;
 use crate::idempotency::MOST;
@@ -33,6 +34,9 @@ impl Modify for Complete {
     fn modify(&self, openapi: &mut OpenApi) {
         let requests = requests(openapi);
         let mut components = openapi.components.take().unwrap_or_default();
+        unite_steps(&mut components);
+        name_reasons(&mut components);
+        refuse_combinations(&mut components);
         for (name, schema) in &mut components.schemas {
             visit(schema, &mut widen);
             if requests.contains(name) && !ANY_TEXT.contains(&name.as_str()) {
@@ -45,6 +49,7 @@ impl Modify for Complete {
                     && let Some(schema) = &mut parameter.schema
                 {
                     visit(schema, &mut widen);
+                    visit(schema, &mut refuse_nul);
                 }
             }
             show_example(operation, &components);
@@ -86,6 +91,64 @@ fn visit(schema: &mut RefOr<Schema>, change: &mut impl FnMut(&mut Object)) {
         Schema::AnyOf(choice) => choice.items.iter_mut().for_each(|item| visit(item, change)),
         _ => {}
     }
+}
+
+/// A step is an object with one of several details, which generators cannot read as a combination:
+/// its schema has all of them as optional properties, and the number of properties.
+fn unite_steps(components: &mut Components) {
+    let Some(RefOr::T(Schema::OneOf(details))) = components.schemas.remove("What") else { return };
+    let Some(RefOr::T(Schema::AllOf(parts))) = components.schemas.get("StepReply").cloned() else {
+        return;
+    };
+    let own = parts.items.into_iter().find_map(|part| match part {
+        RefOr::T(Schema::Object(object)) => Some(object),
+        _ => None,
+    });
+    let Some(mut step) = own else { return };
+    for detail in details.items {
+        if let RefOr::T(Schema::Object(detail)) = detail {
+            step.properties.extend(detail.properties);
+        }
+    }
+    let properties = step.required.len() + 1;
+    (step.min_properties, step.max_properties) = (Some(properties), Some(properties));
+    step.description = parts.description;
+    components.schemas.insert("StepReply".to_owned(), RefOr::T(Schema::Object(step)));
+}
+
+/// A reason has the fields of its kind. Each kind gets a schema of its own, so that clients can tell them
+/// apart by the kind.
+fn name_reasons(components: &mut Components) {
+    let Some(RefOr::T(Schema::OneOf(mut reasons))) = components.schemas.remove("WaitReasonReply")
+    else {
+        return;
+    };
+    let mut discriminator = Discriminator::new("kind");
+    for reason in &mut reasons.items {
+        let Some(kind) = kind_of(reason) else { continue };
+        let name = format!("{}Reason", in_camel_case(&kind));
+        let reference = RefOr::Ref(Ref::from_schema_name(&name));
+        discriminator.mapping.insert(kind, format!("#/components/schemas/{name}"));
+        components.schemas.insert(name, std::mem::replace(reason, reference));
+    }
+    reasons.discriminator = Some(discriminator);
+    let reasons = RefOr::T(Schema::OneOf(reasons));
+    components.schemas.insert("WaitReasonReply".to_owned(), reasons);
+}
+
+fn kind_of(reason: &RefOr<Schema>) -> Option<String> {
+    let RefOr::T(Schema::Object(object)) = reason else { return None };
+    let RefOr::T(Schema::Object(kind)) = object.properties.get("kind")? else { return None };
+    kind.enum_values.as_ref()?.first()?.as_str().map(ToOwned::to_owned)
+}
+
+/// `slots_full`: `SlotsFull`.
+pub(super) fn in_camel_case(text: &str) -> String {
+    let words = text.split(['.', '_']).filter_map(|word| {
+        let mut letters = word.chars();
+        Some(letters.next()?.to_uppercase().chain(letters).collect::<String>())
+    });
+    words.collect()
 }
 
 /// Numbers of 32 bits without a sign do not fit into `int32`. Only they have a minimum and no

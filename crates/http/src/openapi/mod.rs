@@ -1,6 +1,7 @@
 //! The description of the API, made from the handlers.
 
 mod completion;
+mod fields;
 mod webhooks;
 
 use std::io::Write as _;
@@ -17,6 +18,7 @@ use completion::Complete;
 
 use crate::api::EventDescription;
 use crate::dto::tests::DescribeParameters;
+use crate::dto::{AuditActionWord, PositionText, RepoText, TimeText};
 use crate::problem::ProblemBody;
 use crate::routes::v1;
 
@@ -26,7 +28,7 @@ use crate::routes::v1;
         title = "Signalbox",
         description = "A merge queue: pull requests are tested on top of the pull requests ahead of them, and only tested commits are merged.\n\nStates and modes are in upper case; a token that was created with `--compat v1-live` gets those in lower case whose schemas have `x-lower-case-for`. Requests may use any case.",
         version = "1.0.0",
-        license(name = "Apache-2.0 OR MIT")
+        license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
     ),
     servers((url = "/", description = "This server.")),
     paths(
@@ -95,11 +97,12 @@ use crate::routes::v1;
         v1::openapi::handle,
         v1::list_audit::handle,
     ),
-    components(schemas(ProblemBody)),
+    components(schemas(ProblemBody, AuditActionWord, PositionText, RepoText, TimeText)),
     tags(
         (name = "merge queue", description = "Queues, and pull requests in them."),
         (name = "flaky tests", description = "Test results, flaky tests and quarantine."),
         (name = "webhooks", description = "Webhook endpoints and their deliveries."),
+        (name = "messages", description = "Messages to webhook endpoints."),
         (name = "events", description = "What happened, in the order in which it was committed."),
         (name = "service", description = "The service itself; no token is needed.")
     ),

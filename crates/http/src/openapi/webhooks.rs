@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::completion::in_camel_case;
 use crate::api::EventDescription;
 
 /// The headers of a message.
@@ -21,11 +22,7 @@ pub(super) fn messages(catalog: &[EventDescription]) -> Map<String, Value> {
 
 /// The name of the operation at the receiver: `onPullRequestMerged`.
 fn operation(kind: &str) -> String {
-    let words = kind.split(['.', '_']).filter_map(|word| {
-        let mut letters = word.chars();
-        Some(letters.next()?.to_uppercase().chain(letters).collect::<String>())
-    });
-    format!("on{}", words.collect::<String>())
+    format!("on{}", in_camel_case(kind))
 }
 
 fn message(event: &EventDescription) -> Value {
@@ -42,7 +39,7 @@ fn message(event: &EventDescription) -> Value {
     }
     json!({"post": {
         "operationId": operation(&event.kind),
-        "tags": ["webhooks"],
+        "tags": ["messages"],
         "summary": event.description,
         "parameters": headers,
         "requestBody": {"required": true, "content": {"application/json": {"schema": payload}}},

@@ -199,7 +199,8 @@ impl Monitor {
     }
 }
 
-fn check_labels(labels: &[String]) -> Result<(), Refusal> {
+/// Refuses labels that a monitor cannot add: 1 to 10, each of 1 to 100 characters.
+pub fn check_labels(labels: &[String]) -> Result<(), Refusal> {
     if labels.is_empty() || labels.len() > 10 {
         return Err(Refusal::setting("labels", "must have 1 to 10 items"));
     }

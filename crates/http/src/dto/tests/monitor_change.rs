@@ -86,6 +86,9 @@ pub(super) fn start(
         let rule = "must be broken_on_stable or flaky_in_queue";
         let wrong = || format!("{rule}, but is {}", shown(&text));
         let template = errors.keep("/template", Template::parse(&text).ok_or_else(wrong));
+        if !matches!(kind, Field::Absent) {
+            errors.add("/type", "must be omitted with a template, which has its own");
+        }
         return template.map(|template| template.monitor(unsaved));
     }
     let Text(text) = errors.required("/type", kind)?;

@@ -38,7 +38,13 @@ impl<T> WithParameters<T> {
     pub(super) fn take(&mut self, errors: &mut Errors) -> Vec<(&'static str, u32)> {
         let given = std::mem::take(&mut self.parameters).into_iter();
         let read = given.filter_map(|(name, field)| {
-            errors.optional(&format!("/{name}"), field).map(|count| (name, count.0))
+            let value = errors.optional(&format!("/{name}"), field)?.0;
+            let spec = PARAMETERS.iter().find(|(spec, _)| spec.name == name).map(|(spec, _)| spec);
+            if let Some(spec) = spec.filter(|it| !(it.min..=it.max).contains(&value)) {
+                let rule = format!("must be a whole number from {} to {}", spec.min, spec.max);
+                errors.add(format!("/{name}"), rule);
+            }
+            Some((name, value))
         });
         read.collect()
     }

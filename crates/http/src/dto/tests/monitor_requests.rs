@@ -1,7 +1,7 @@
 //! Requests about monitors.
 
 use serde::Deserialize;
-use signalbox_domain::flaky::{BranchClass, Monitor, MonitorId};
+use signalbox_domain::flaky::{BranchClass, Monitor, MonitorId, Refusal, check_labels};
 use signalbox_domain::ids::RepoName;
 use utoipa::ToSchema;
 
@@ -66,7 +66,15 @@ macro_rules! monitor_requests {
                     let action = action.map(|Text(text)| read_action(errors, &text));
                     let patterns = texts(errors, "/branchScope", taken(&mut self.branch_scope));
                     let labels = texts(errors, "/labels", taken(&mut self.labels));
+                    if let Some(Err(Refusal::InvalidSetting { field, rule })) =
+                        labels.as_deref().map(check_labels)
+                    {
+                        errors.add(format!("/{field}"), rule);
+                    }
                     let name = errors.optional("/name", taken(&mut self.name)).map(|it| it.0);
+                    if name.as_deref() == Some("") {
+                        errors.add("/name", "must have 1 to 100 characters");
+                    }
                     let mut flag = |pointer, field: &mut Field<Flag>| {
                         errors.optional(pointer, taken(field)).map(|it| it.0)
                     };
@@ -122,7 +130,7 @@ monitor_requests! {
         "windowHours": 6, "minimumSampleSize": 10
     }))]
     CreateMonitorRequest {
-        /// The kind; required without a template.
+        /// The kind; required without a template, which has its own.
         #[schema(value_type = Option<MonitorKindWord>)]
         r#type: Field<Text>,
         /// The template of omitted fields.
@@ -135,7 +143,7 @@ monitor_requests! {
         "template": "broken_on_stable", "windowHours": 12
     }))]
     PreviewMonitorRequest {
-        /// The kind; required without a template.
+        /// The kind; required without a template, which has its own.
         #[schema(value_type = Option<MonitorKindWord>)]
         r#type: Field<Text>,
         /// The template of omitted fields.

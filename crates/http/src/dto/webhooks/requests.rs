@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::super::field::{Errors, Field, object_form};
 use super::super::forms::{Count, Flag, List, Text, Time};
 use super::super::place::Request;
-use super::super::shapes::EventWord;
+use super::super::shapes::{EventWord, HookText};
 use super::super::words::MessageStateWord;
 
 /// The largest and the default page size, in deliveries.
@@ -49,11 +49,11 @@ fn kinds(field: Field<List<Text>>, errors: &mut Errors) -> Option<Vec<String>> {
     "events": ["pull_request.merged", "pull_request.failed"], "enabled": true
 }))]
 pub(crate) struct CreateWebhookRequest {
-    /// The URL that messages are sent to: `https`, at most 2048 bytes.
-    #[schema(value_type = String, required, format = "uri", min_length = 1, max_length = 2048)]
+    /// The URL that messages are sent to.
+    #[schema(value_type = HookText, required)]
     url: Field<Text>,
-    /// A description; at most 500 characters.
-    #[schema(value_type = Option<String>, max_length = 500)]
+    /// A description; at most 500 characters, none of them a control character.
+    #[schema(value_type = Option<String>, max_length = 500, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     description: Field<Text>,
     /// The names of the events to send; the ones of the public API when omitted or empty.
     #[schema(value_type = Option<Vec<EventWord>>, max_items = 100)]
@@ -125,10 +125,10 @@ pub(crate) struct UpdateWebhookRequest {
     #[schema(value_type = String, required, format = Uuid)]
     webhook_id: Field<Text>,
     /// The URL that messages are sent to.
-    #[schema(value_type = Option<String>, format = "uri", min_length = 1, max_length = 2048)]
+    #[schema(value_type = Option<HookText>)]
     url: Field<Text>,
-    /// A description; at most 500 characters.
-    #[schema(value_type = Option<String>, max_length = 500)]
+    /// A description; at most 500 characters, none of them a control character.
+    #[schema(value_type = Option<String>, max_length = 500, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     description: Field<Text>,
     /// The names of the events to send; the ones of the public API when empty.
     #[schema(value_type = Option<Vec<EventWord>>, max_items = 100)]
@@ -238,7 +238,7 @@ pub(crate) struct DeliveriesRequest {
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
     page_size: Field<Count>,
     /// The token of the previous page; omitted for the first.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = r"^([0-9]{1,16}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?$")]
     page_token: Field<Text>,
 }
 

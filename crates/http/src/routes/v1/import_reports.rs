@@ -13,7 +13,9 @@ use utoipa::ToSchema;
 use super::upload_reports::{Parameters, claims, form, wrong_type};
 use crate::api::Api;
 use crate::authenticated::{Authenticated, Credentials as _, held_by};
-use crate::dto::{BinaryBody, Errors, shown};
+use crate::dto::{
+    BinaryBody, Errors, FilesForm, PrNumberFromOne, RepoText, ShaText, TimeText, shown,
+};
 use crate::encoding::{self, Encoding};
 use crate::failures::OfUpload;
 use crate::problem::{Code, Problem};
@@ -21,6 +23,10 @@ use crate::stream;
 
 /// The most bytes of a request with NDJSON.
 const NDJSON_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The content types of a single report or bundle.
+const REPORTS: [&str; 4] =
+    ["application/xml", "text/xml", "application/octet-stream", "application/zstd"];
 
 /// An imported run.
 #[derive(Debug, Serialize, ToSchema)]
@@ -91,12 +97,12 @@ impl RefusedRun {
     operation_id = "importTestReports",
     tag = "flaky tests",
     params(
-        ("repo" = String, Query, description = "The repository: host/owner/name.", example = "github.com/acme/calc"),
-        ("at" = Option<String>, Query, description = "When the run ended, RFC 3339; default: when a bundle was made, or the last test ended. Not for NDJSON."),
+        ("repo" = RepoText, Query, description = "The repository: host/owner/name.", example = "github.com/acme/calc"),
+        ("at" = Option<TimeText>, Query, description = "When the run ended, RFC 3339; default: when a bundle was made, or the last test ended. Not for NDJSON."),
         ("branch" = Option<String>, Query, description = "The branch that was tested. Not for NDJSON."),
-        ("sha" = Option<String>, Query, description = "The commit that was tested. Not for NDJSON."),
+        ("sha" = Option<ShaText>, Query, description = "The commit that was tested. Not for NDJSON."),
         ("base" = Option<String>, Query, description = "The merge commit that was tested, or the commit of the target branch that the tested one was merged into. Not for NDJSON."),
-        ("pr" = Option<u32>, Query, description = "The pull request that was tested. Not for NDJSON."),
+        ("pr" = Option<PrNumberFromOne>, Query, description = "The pull request that was tested. Not for NDJSON."),
         ("job" = Option<String>, Query, description = "The name of the CI job. Not for NDJSON."),
         ("job_url" = Option<String>, Query, description = "The URL of the CI job. Not for NDJSON."),
         ("author" = Option<String>, Query, description = "The author of the commit. Not for NDJSON."),
@@ -105,7 +111,7 @@ impl RefusedRun {
     request_body(content(
         (String = "application/x-ndjson", example = json!("{\"at\": \"2026-09-17T10:16:02Z\", \"sha\": \"1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70\", \"branch\": \"main\", \"job\": \"unit\", \"tests\": [{\"name\": \"adds\", \"outcome\": \"passed\"}]}")),
         (String = "application/xml"),
-        (String = "multipart/form-data"),
+        (FilesForm = "multipart/form-data"),
         (BinaryBody = "application/octet-stream"),
     ), description = "NDJSON, at most 16 MiB; JUnit reports; or a bundle."),
     responses((status = OK, description = "The uploads.", body = ImportReply), OfUpload),
@@ -140,25 +146,26 @@ pub(crate) async fn handle(
         return lines(&api, &sender, &repo, &text).await;
     }
     stream::check_length(&request, api.uploads.limits().bytes)?;
-    let mut upload = match api.uploads.import(&sender, &repo, Claims { at, ..claims }).await? {
+    let imported = api.uploads.import(&sender, &repo, Claims { at, ..claims }).await?;
+    let is_form = essence == "multipart/form-data";
+    if !is_form && !REPORTS.contains(&essence.as_str()) {
+        let expected = "application/x-ndjson, application/xml, multipart/form-data or \
+                        application/octet-stream";
+        return Err(wrong_type(&request, expected));
+    }
+    let mut upload = match imported {
         Ok(upload) => upload,
         Err(reason) => {
             let refused = vec![RefusedRun::of(None, reason)];
             return Ok(Json(ImportReply { uploads: Vec::new(), refused }));
         }
     };
-    match essence.as_str() {
-        "multipart/form-data" => form(&request, &api, encoding, body, &mut upload).await?,
-        "application/xml" | "text/xml" | "application/octet-stream" | "application/zstd" => {
-            api.uploads.next_file(&mut upload, "run").await?;
-            let most = api.uploads.limits().bytes;
-            encoding::into_upload(body, encoding, &mut upload, most).await?;
-        }
-        _ => {
-            let expected = "application/x-ndjson, application/xml, multipart/form-data or \
-                            application/octet-stream";
-            return Err(wrong_type(&request, expected));
-        }
+    if is_form {
+        form(&request, &api, encoding, body, &mut upload).await?;
+    } else {
+        api.uploads.next_file(&mut upload, "run").await?;
+        let most = api.uploads.limits().bytes;
+        encoding::into_upload(body, encoding, &mut upload, most).await?;
     }
     let taken = api.uploads.complete_and_tell(upload).await?;
     let uploads = vec![ImportedRun::of(None, &taken.id, taken.is_known)];

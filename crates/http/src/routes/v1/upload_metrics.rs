@@ -16,7 +16,7 @@ const MAX_BODY: u64 = 64 * 1024;
     path = "/v1/flakytests-cli/upload-metrics",
     operation_id = "uploadMetrics",
     tag = "flaky tests",
-    request_body(content = BinaryBody, content_type = "application/x-protobuf", description = "A message of at most 64 KiB."),
+    request_body(content = Option<BinaryBody>, content_type = "application/x-protobuf", description = "A message of at most 64 KiB."),
     responses((status = OK, description = "Received.", body = Empty, example = json!({})), OfOpen)
 )]
 pub(crate) async fn handle(body: Payload) -> Json<Empty> {

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::api::Api;
 use crate::authenticated::Authenticated;
-use crate::dto::{Errors, shown};
+use crate::dto::{Errors, FilesForm, PrNumberFromOne, RepoText, ShaText, shown};
 use crate::encoding::{self, Encoding};
 use crate::failures::OfUpload;
 use crate::pace::cut_off;
@@ -85,10 +85,10 @@ pub(super) fn claims(
     operation_id = "uploadTestReports",
     tag = "flaky tests",
     params(
-        ("repo" = String, Query, description = "The repository: host/owner/name.", example = "github.com/acme/calc"),
+        ("repo" = RepoText, Query, description = "The repository: host/owner/name.", example = "github.com/acme/calc"),
         ("branch" = Option<String>, Query, description = "The branch that was tested."),
-        ("sha" = Option<String>, Query, description = "The commit that was tested."),
-        ("pr" = Option<u32>, Query, description = "The pull request that was tested."),
+        ("sha" = Option<ShaText>, Query, description = "The commit that was tested."),
+        ("pr" = Option<PrNumberFromOne>, Query, description = "The pull request that was tested."),
         ("job" = Option<String>, Query, description = "The name of the CI job with its matrix entry, the same in every run. A failure and a success on one commit are compared if they are of one job."),
         ("check" = Option<String>, Query, description = "The name of the required status that the job reports. With it, the merge queue finds the test results of a failed check."),
         ("base" = Option<String>, Query, description = "The merge commit that was tested, or the commit of the target branch that the tested one was merged into. Without it, results of a pull request are compared with less weight."),
@@ -98,7 +98,7 @@ pub(super) fn claims(
     ),
     request_body(content(
         (String = "application/xml", example = json!("<testsuite name=\"s\"><testcase name=\"a\"/></testsuite>")),
-        (String = "multipart/form-data"),
+        (FilesForm = "multipart/form-data"),
     ), description = "JUnit reports."),
     responses((status = OK, description = "The upload.", body = UploadReportsReply), OfUpload),
     security(("ApiKeyAuth" = []))

@@ -4,7 +4,7 @@ use actix_web::web::{Data, Json, Query};
 
 use crate::api::Api;
 use crate::authenticated::Authenticated;
-use crate::dto::{EventsReply, EventsRequest};
+use crate::dto::{EventWord, EventsReply, EventsRequest, PositionText};
 use crate::failures::OfEvents;
 use crate::problem::Problem;
 
@@ -18,9 +18,9 @@ use crate::problem::Problem;
     operation_id = "listEvents",
     tag = "events",
     params(
-        ("after" = Option<String>, Query, description = "Events after this position; without it from the oldest that is kept.", example = "1042"),
-        ("limit" = Option<u32>, Query, description = "The page size, 1 to 1000; default 100."),
-        ("type" = Option<String>, Query, description = "Only events with these names, separated by commas.", example = "pull_request.merged,pull_request.failed"),
+        ("after" = Option<PositionText>, Query, description = "Events after this position; without it from the oldest that is kept.", example = "1042"),
+        ("limit" = Option<u32>, Query, description = "The page size, 1 to 1000; default 100.", minimum = 1, maximum = 1000),
+        ("type" = Option<Vec<EventWord>>, Query, style = Form, explode = false, description = "Only events with these names, separated by commas.", example = "pull_request.merged,pull_request.failed"),
     ),
     responses((status = OK, description = "The events.", body = EventsReply), OfEvents),
     security(("ApiKeyAuth" = []))

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::api::Api;
 use crate::authenticated::{Authenticated, Credentials as _};
-use crate::dto::{EventsRequest, position};
+use crate::dto::{EventWord, EventsRequest, PositionText, position};
 use crate::event_hub::Listening;
 use crate::failures::OfStream;
 use crate::problem::{Code, Problem};
@@ -38,9 +38,9 @@ const BATCH: u32 = 200;
     operation_id = "streamEvents",
     tag = "events",
     params(
-        ("after" = Option<String>, Query, description = "Events after this position; without it, and without `Last-Event-ID`, only new events.", example = "1042"),
-        ("type" = Option<String>, Query, description = "Only events with these names, separated by commas.", example = "pull_request.merged"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The position of the last event that was received; counts before `after`.", example = "1042"),
+        ("after" = Option<PositionText>, Query, description = "Events after this position; without it, and without `Last-Event-ID`, only new events.", example = "1042"),
+        ("type" = Option<Vec<EventWord>>, Query, style = Form, explode = false, description = "Only events with these names, separated by commas.", example = "pull_request.merged"),
+        ("Last-Event-ID" = Option<PositionText>, Header, description = "The position of the last event that was received; counts before `after`.", example = "1042"),
     ),
     responses((status = OK, description = "The events, as they are emitted.", body = String, content_type = "text/event-stream", example = json!("id: 1042\nevent: pull_request.merged\ndata: {\"type\":\"pull_request.merged\"}\n\n")), OfStream),
     security(("ApiKeyAuth" = []))
