@@ -21,6 +21,14 @@ CREATE TABLE tokens (
     revoked_at Moment
 );
 
+-- One row: how many times a token was revoked. Servers that know a token read the count to learn whether
+-- to look it up again.
+CREATE TABLE token_revocations (
+    id BigInt NOT NULL PRIMARY KEY,
+    revocations BigInt NOT NULL
+);
+INSERT INTO token_revocations (id, revocations) VALUES (1, 0);
+
 -- Sessions of the pages. A session allows what its token allows; only hashes are kept.
 CREATE TABLE sessions (
     hash Text NOT NULL PRIMARY KEY,

@@ -20,6 +20,8 @@ tables! {
         revoked_at -> Nullable<Moment>,
     }
 
+    token_revocations (id) { id -> BigInt, revocations -> BigInt, }
+
     sessions (hash) {
         hash -> Text, org_id -> Id, token_hash -> Text, created_at -> Moment, seen_at -> Moment,
     }

@@ -1,7 +1,7 @@
 //! Authentication: from a token's text to the caller.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
@@ -18,16 +18,33 @@ use super::refusal_reports::{RefusalReports, Refused};
 use super::refusals::{Attempt, Refusals};
 
 /// The most callers in the cache.
-const REMEMBERED: usize = 10_000;
+const REMEMBERED: usize = 131_072;
 
-/// Authenticates callers. Results are cached for less than a second, so that a revoked token is
-/// rejected within a second on every server.
+/// A caller, and how long what was read is true.
+#[derive(Clone)]
+struct Remembered {
+    caller: Arc<Caller>,
+    /// Until when the token is valid; for the identity token of a CI job, at most a second.
+    until: Option<Timestamp>,
+    /// The revocations before the token was read. `None`: it is not a stored one.
+    revocations: Option<u64>,
+}
+
+/// The count of revocations, and until when it counts as current.
+#[derive(Default)]
+struct Revocations {
+    count: u64,
+    until: Option<Timestamp>,
+}
+
+/// Authenticates callers. They are cached while no token has been revoked, which is looked up once in a
+/// second, so that a revoked token is rejected within a second on every server.
 pub struct Authenticator {
     tokens: Arc<dyn TokenStore>,
     orgs: Arc<dyn OrgStore>,
     clock: Arc<dyn Clock>,
-    /// Callers, and until when each entry is valid.
-    remembered: Cache<TokenHash, (Timestamp, Arc<Caller>)>,
+    remembered: Cache<TokenHash, Remembered>,
+    revocations: Mutex<Revocations>,
     /// The slugs of organizations, which never change.
     slugs: Cache<OrgId, OrgSlug>,
     refusals: Refusals,
@@ -43,8 +60,18 @@ impl Authenticator {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (remembered, refusals) = (Cache::new(REMEMBERED), Refusals::default());
-        let slugs = Cache::new(REMEMBERED);
-        Self { tokens, orgs, clock, remembered, slugs, refusals, reports: None, ci: None }
+        let (slugs, revocations) = (Cache::new(REMEMBERED), Mutex::default());
+        Self {
+            tokens,
+            orgs,
+            clock,
+            remembered,
+            revocations,
+            slugs,
+            refusals,
+            reports: None,
+            ci: None,
+        }
     }
 
     /// Reports refused tokens to an observer, and those of known tokens to the audit log.
@@ -149,10 +176,12 @@ impl Authenticator {
         hash: TokenHash,
         now: Timestamp,
     ) -> Result<Result<Arc<Caller>, Refused>, StoreError> {
-        if let Some((until, caller)) = self.remembered.get(&hash)
-            && now < until
+        let revocations = self.revocations(now).await?;
+        if let Some(known) = self.remembered.get(&hash)
+            && known.until.is_none_or(|until| now < until)
+            && known.revocations == Some(revocations)
         {
-            return Ok(Ok(caller));
+            return Ok(Ok(known.caller));
         }
         let Some(token) = self.tokens.find_by_hash(hash).await? else {
             return Ok(Err(Refused::Unknown));
@@ -161,10 +190,7 @@ impl Authenticator {
             return Ok(Err(Refused::Ended(Box::new(token))));
         }
         let Some(org_slug) = self.slug(token.org).await? else { return Ok(Err(Refused::Unknown)) };
-        let good_until = [token.expires_at, token.revoked_at]
-            .into_iter()
-            .flatten()
-            .fold(now.plus(Span::seconds(1)), Timestamp::min);
+        let until = [token.expires_at, token.revoked_at].into_iter().flatten().min();
         let caller = Arc::new(Caller {
             org: token.org,
             org_slug,
@@ -175,8 +201,24 @@ impl Authenticator {
             compatibility: token.compatibility,
             source: None,
         });
-        self.remembered.insert(hash, (good_until, caller.clone()));
+        let known = Remembered { caller: caller.clone(), until, revocations: Some(revocations) };
+        self.remembered.insert(hash, known);
         Ok(Ok(caller))
+    }
+
+    /// How many tokens had been revoked less than a second ago.
+    async fn revocations(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let current = |it: &Revocations| it.until.filter(|until| now < *until).map(|_| it.count);
+        let known = || self.revocations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = current(&known()) {
+            return Ok(count);
+        }
+        let count = self.tokens.revocations().await?;
+        let mut known = known();
+        // The answer of a slow read may be older than the one that is known.
+        known.count = known.count.max(count);
+        known.until = known.until.max(Some(now.plus(Span::seconds(1))));
+        Ok(known.count)
     }
 
     /// The CI job that an identity token was issued to.
@@ -187,10 +229,10 @@ impl Authenticator {
         now: Timestamp,
     ) -> Result<Result<Arc<Caller>, Refused>, Error> {
         let hash = TokenHash(Sha256::digest(text.as_bytes()).into());
-        if let Some((until, caller)) = self.remembered.get(&hash)
-            && now < until
+        if let Some(known) = self.remembered.get(&hash)
+            && known.until.is_none_or(|until| now < until)
         {
-            return Ok(Ok(caller));
+            return Ok(Ok(known.caller));
         }
         let identity = match ci.verify(text).await {
             Ok(identity) => identity,
@@ -212,7 +254,8 @@ impl Authenticator {
             source: Some(identity.source),
         });
         let until = identity.expires_at.min(now.plus(Span::seconds(1)));
-        self.remembered.insert(hash, (until, caller.clone()));
+        let known = Remembered { caller: caller.clone(), until: Some(until), revocations: None };
+        self.remembered.insert(hash, known);
         Ok(Ok(caller))
     }
 
@@ -233,4 +276,143 @@ fn is_signed(text: &str) -> bool {
             && part.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
     };
     text.split('.').count() == 3 && text.split('.').all(is_base64url)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use async_trait::async_trait;
+    use signalbox_domain::ports::Org;
+    use signalbox_domain::testing::ManualClock;
+    use signalbox_domain::token::Token;
+    use signalbox_testkit::memory::MemoryDatabase;
+
+    use super::*;
+
+    /// Counts what is read, and can revoke a token after it was read.
+    struct Observed {
+        inner: Arc<MemoryDatabase>,
+        tokens: AtomicU32,
+        counts: AtomicU32,
+        revokes: bool,
+    }
+
+    #[async_trait]
+    impl TokenStore for Observed {
+        async fn insert(&self, token: &Token) -> Result<(), StoreError> {
+            TokenStore::insert(&*self.inner, token).await
+        }
+
+        async fn find_by_hash(&self, hash: TokenHash) -> Result<Option<Token>, StoreError> {
+            self.tokens.fetch_add(1, Ordering::Relaxed);
+            let found = self.inner.find_by_hash(hash).await?;
+            if let Some(token) = found.as_ref().filter(|_| self.revokes) {
+                self.inner.revoke(token.id, Timestamp::from_unix_seconds(0)).await?;
+            }
+            Ok(found)
+        }
+
+        async fn list(&self, org: Option<OrgId>) -> Result<Vec<Token>, StoreError> {
+            TokenStore::list(&*self.inner, org).await
+        }
+
+        async fn revoke(&self, id: TokenId, at: Timestamp) -> Result<bool, StoreError> {
+            self.inner.revoke(id, at).await
+        }
+
+        async fn revocations(&self) -> Result<u64, StoreError> {
+            self.counts.fetch_add(1, Ordering::Relaxed);
+            self.inner.revocations().await
+        }
+    }
+
+    struct World {
+        store: Arc<Observed>,
+        clock: Arc<ManualClock>,
+        texts: Vec<String>,
+    }
+
+    /// A database with tokens, of which the last expires after a minute.
+    async fn world(tokens: u8, revokes: bool) -> World {
+        let inner = Arc::new(MemoryDatabase::new());
+        let (id, slug) = (OrgId(Uuid::from_u128(1)), OrgSlug::new("acme").expect("a slug"));
+        let created_at = Timestamp::from_unix_seconds(0);
+        let org = Org { id, slug, created_at };
+        OrgStore::create(&*inner, &org).await.expect("an organization");
+        let mut texts = Vec::new();
+        for number in 1..=tokens {
+            let text = TokenText::from_random([number; 20]);
+            let token = Token {
+                id: TokenId(Uuid::from_u128(number.into())),
+                org: id,
+                name: "ci".to_owned(),
+                hash: text.hash(),
+                scopes: vec![Scope::QueueRead],
+                repos: Vec::new(),
+                compatibility: Compatibility::default(),
+                created_at,
+                expires_at: (number == tokens).then(|| created_at.plus(Span::minutes(1))),
+                revoked_at: None,
+            };
+            TokenStore::insert(&*inner, &token).await.expect("a token");
+            texts.push(text.reveal().to_owned());
+        }
+        let (tokens, counts) = (AtomicU32::new(0), AtomicU32::new(0));
+        let store = Arc::new(Observed { inner, tokens, counts, revokes });
+        World { store, clock: Arc::new(ManualClock::at(created_at)), texts }
+    }
+
+    impl World {
+        fn server(&self) -> Authenticator {
+            Authenticator::new(self.store.clone(), self.store.inner.clone(), self.clock.clone())
+        }
+
+        async fn accepts(&self, server: &Authenticator, token: usize) -> bool {
+            let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            server.authenticate(&self.texts[token], from).await.expect("an answer").is_some()
+        }
+    }
+
+    #[tokio::test]
+    async fn tokens_are_read_once_and_the_count_of_revocations_once_in_a_second() {
+        let world = world(50, false).await;
+        let server = world.server();
+        for second in 0..60 {
+            for token in 0..50 {
+                assert!(world.accepts(&server, token).await, "{token} at {second} s");
+            }
+            world.clock.advance(Span::seconds(1));
+        }
+        assert!(!world.accepts(&server, 49).await, "it has expired");
+        assert!(world.accepts(&server, 48).await);
+        assert_eq!(world.store.tokens.load(Ordering::Relaxed), 51);
+        assert_eq!(world.store.counts.load(Ordering::Relaxed), 61);
+    }
+
+    #[tokio::test]
+    async fn every_server_refuses_a_revoked_token_within_a_second_and_no_other_one() {
+        let world = world(3, false).await;
+        let servers = [world.server(), world.server()];
+        for server in &servers {
+            assert!(world.accepts(server, 0).await && world.accepts(server, 1).await);
+        }
+        let (id, now) = (TokenId(Uuid::from_u128(1)), world.clock.now());
+        assert!(world.store.revoke(id, now).await.expect("revoked"));
+        world.clock.advance(Span::seconds(1));
+        for server in &servers {
+            assert!(!world.accepts(server, 0).await);
+            assert!(world.accepts(server, 1).await);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_revoked_while_it_is_read_is_refused_within_a_second() {
+        let world = world(2, true).await;
+        let server = world.server();
+        assert!(world.accepts(&server, 0).await, "it was valid when it was read");
+        world.clock.advance(Span::seconds(1));
+        assert!(!world.accepts(&server, 0).await);
+    }
 }

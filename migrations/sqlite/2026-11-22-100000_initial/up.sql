@@ -22,6 +22,14 @@ CREATE TABLE tokens (
     revoked_at INTEGER
 ) STRICT;
 
+-- One row: how many times a token was revoked. Servers that know a token read the count to learn whether
+-- to look it up again.
+CREATE TABLE token_revocations (
+    id INTEGER NOT NULL PRIMARY KEY,
+    revocations INTEGER NOT NULL
+) STRICT;
+INSERT INTO token_revocations (id, revocations) VALUES (1, 0);
+
 -- Sessions of the pages. A session allows what its token allows; only hashes are kept.
 CREATE TABLE sessions (
     hash TEXT NOT NULL PRIMARY KEY,

@@ -99,6 +99,20 @@ pub async fn a_revoked_token_keeps_the_earlier_time(stores: &Stores) {
     );
 }
 
+/// The count of revocations changes with each of a token, and with nothing else.
+pub async fn each_revocation_is_counted(stores: &Stores) {
+    let tokens = &stores.account.tokens;
+    let count = async || tokens.revocations().await.expect("a count");
+    let before = count().await;
+    let token = token(stores).await;
+    assert!(!tokens.revoke(TokenId(Uuid::new_v4()), at(1)).await.expect("an answer"));
+    assert_eq!(count().await, before);
+    for (seconds, later) in [(50, 1), (60, 2), (40, 3)] {
+        assert!(tokens.revoke(token.id, at(seconds)).await.expect("revoked"));
+        assert_eq!(count().await, before + later);
+    }
+}
+
 /// A name is registered once per organization, case-insensitively if the host's names are.
 pub async fn a_repository_is_registered_once_and_belongs_to_its_organization(stores: &Stores) {
     let org = Sample::org(stores, "acme").await.id;

@@ -78,6 +78,10 @@ impl TokenStore for Broken {
     async fn revoke(&self, _: TokenId, _: Timestamp) -> Result<bool, StoreError> {
         Err(self.error())
     }
+
+    async fn revocations(&self) -> Result<u64, StoreError> {
+        Err(self.error())
+    }
 }
 
 #[actix_web::test]

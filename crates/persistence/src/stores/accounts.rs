@@ -12,7 +12,7 @@ use signalbox_domain::token::{Compatibility, Scope, Token, TokenHash};
 use super::Store;
 use crate::documents::{Json, Kept, TokenRepos, encode};
 use crate::error::DbError;
-use crate::schema::{orgs, tokens};
+use crate::schema::{orgs, token_revocations, tokens};
 use crate::sql_types::Sql;
 
 #[derive(Insertable, Queryable, Selectable)]
@@ -240,10 +240,24 @@ impl TokenStore for Store {
                     .set(tokens::revoked_at.eq(Sql(earlier)))
                     .execute(conn)
                     .await?;
+                diesel::update(token_revocations::table)
+                    .set(token_revocations::revocations.eq(token_revocations::revocations + 1))
+                    .execute(conn)
+                    .await?;
                 Ok(true)
             }
             .boxed()
         }));
         Ok(job.await?)
+    }
+
+    async fn revocations(&self) -> Result<u64, StoreError> {
+        let mut conn = self.connection().await?;
+        let count: i64 = token_revocations::table
+            .select(token_revocations::revocations)
+            .first(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        Ok(count.unsigned_abs())
     }
 }

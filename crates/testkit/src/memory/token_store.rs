@@ -44,6 +44,11 @@ impl TokenStore for MemoryDatabase {
         if token.is_valid(at) {
             token.revoked_at = Some(at);
         }
+        tables.token_revocations += 1;
         Ok(true)
+    }
+
+    async fn revocations(&self) -> Result<u64, StoreError> {
+        Ok(self.tables().token_revocations)
     }
 }

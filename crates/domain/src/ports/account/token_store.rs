@@ -22,4 +22,8 @@ pub trait TokenStore: Send + Sync {
     /// Sets when a token stops being valid, unless it stops earlier; `false` if there is no such
     /// token.
     async fn revoke(&self, id: TokenId, at: Timestamp) -> Result<bool, StoreError>;
+
+    /// How many revocations there have been. It grows with each, in the same commit, so what was read of
+    /// a token is still true while it is the same.
+    async fn revocations(&self) -> Result<u64, StoreError>;
 }
