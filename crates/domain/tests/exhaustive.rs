@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    BisectionMode, Command, Effect, EntryState, Fact, Mode, OptimizationMode, RunStatus, Settings,
-    SettingsPatch, check_invariants,
+    BisectionMode, ChangeSource, Command, Effect, EntryState, Fact, Mode, OptimizationMode,
+    RunStatus, Settings, SettingsPatch, check_invariants,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -66,7 +66,13 @@ fn act(world: &mut World, act: Act) {
         Act::PushTarget => world.push_target(),
         Act::Set(setting) => {
             let settings = Box::new(patch(world, setting));
-            drop(world.ask(Command::Update { settings, state: None, reason: None, by }));
+            drop(world.ask(Command::Update {
+                settings,
+                state: None,
+                reason: None,
+                by,
+                source: ChangeSource::Direct,
+            }));
         }
     }
 }

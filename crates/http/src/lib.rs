@@ -7,6 +7,7 @@ mod api;
 mod authenticated;
 mod body;
 mod causes;
+mod change_source;
 mod client;
 mod dto;
 mod encoding;

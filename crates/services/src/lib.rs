@@ -93,7 +93,7 @@ pub use idempotency::{IdempotencyService, KEPT_HOURS};
 pub use jobs::JobService;
 pub use page_reads::{PageReads, Topic};
 pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
-pub use queue::QueueService;
+pub use queue::{QueueChange, QueueService};
 pub use queue_reads::{EntrySnapshot, RunSnapshot, SeenQueue};
 pub use refusal_reports::RefusalReports;
 pub use refusals::{Attempt, MAX_REFUSALS, MinuteCounts, network_of};

@@ -8,8 +8,8 @@ use signalbox_domain::ports::{
     CreateError, GitHost, Located, PullRequestQuery, QueueKey, QueueRef, Repository, Version,
 };
 use signalbox_domain::queue::{
-    CheckCause, CheckReport, Command, Fact, Input, Mode, Queue, RequestedState, RunStatus,
-    Settings, SettingsPatch,
+    Actor, ChangeSource, CheckCause, CheckReport, Command, Fact, Input, Management, Mode, Queue,
+    RequestedState, RunStatus, Settings, SettingsPatch,
 };
 use signalbox_domain::token::{Caller, Scope};
 
@@ -20,6 +20,19 @@ use super::{Error, QueueContext};
 
 /// The default of `concurrency` in createQueue.
 const DEFAULT_CONCURRENCY: u32 = 1;
+
+/// A change of a queue; the default changes nothing.
+#[derive(Clone, Debug, Default)]
+pub struct QueueChange {
+    /// The settings to change.
+    pub settings: SettingsPatch,
+    /// The requested state; `None` keeps the present one.
+    pub state: Option<RequestedState>,
+    /// The reason for a pause, shown on every waiting pull request.
+    pub reason: Option<String>,
+    /// The tool that the change came from.
+    pub source: ChangeSource,
+}
 
 /// Use cases of queues. Every method checks the caller's scopes and repositories.
 pub struct QueueService {
@@ -44,12 +57,14 @@ impl QueueService {
         branch: &BranchName,
         mode: Mode,
         concurrency: Option<u32>,
+        source: ChangeSource,
     ) -> Result<(), Error> {
         let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
         let settings = Settings::new(mode, concurrency.unwrap_or(DEFAULT_CONCURRENCY))?;
         let audit_entry =
             AuditEntryBuilder::to_queue(caller, AuditAction::QueueCreated, repo, branch);
-        self.make_queue(&repository, branch, settings, &audit_entry).await
+        let by = Some(caller.actor()).filter(|_| source == ChangeSource::Terraform);
+        self.make_queue(&repository, branch, settings, by, &audit_entry).await
     }
 
     /// Creates the queue of a branch with default settings, by a command on the server.
@@ -64,20 +79,23 @@ impl QueueService {
             repo: Some(repository.name.clone()),
             ..AuditEntryBuilder::operator(repository.org, AuditAction::QueueCreated, object)
         };
-        self.make_queue(repository, branch, settings, &audit_entry).await
+        self.make_queue(repository, branch, settings, None, &audit_entry).await
     }
 
+    /// Creates a queue; `applied_by`: who ran Terraform, if it creates the queue.
     async fn make_queue(
         &self,
         repository: &Repository,
         branch: &BranchName,
         settings: Settings,
+        applied_by: Option<Actor>,
         audit_entry: &AuditEntryBuilder,
     ) -> Result<(), Error> {
         let context = self.context();
         let (id, now) = (QueueId(context.ids.new_id()), context.clock.now());
         let org = repository.org;
-        let queue = Queue::new(id, org, repository.id, branch.clone(), settings, now)?;
+        let mut queue = Queue::new(id, org, repository.id, branch.clone(), settings, now)?;
+        queue.header.management = applied_by.map(|by| Management::applied(by, now));
         match context.stores.queues.create(&queue).await {
             Ok(()) => {}
             Err(CreateError::Exists) => {
@@ -111,19 +129,18 @@ impl QueueService {
         caller: &Caller,
         repo: &RepoName,
         branch: &BranchName,
-        settings: SettingsPatch,
-        state: Option<RequestedState>,
-        reason: Option<String>,
+        change: QueueChange,
     ) -> Result<Arc<Queue>, Error> {
+        let QueueChange { settings, state, reason, source } = change;
         let by = caller.actor();
         let mut audit_entry =
             AuditEntryBuilder::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
         audit_entry.reason.clone_from(&reason);
-        let command = Command::Update { settings: Box::new(settings), state, reason, by };
+        let command = Command::Update { settings: Box::new(settings), state, reason, by, source };
         self.administer(caller, repo, branch, command, &audit_entry).await
     }
 
-    /// Changes settings if the present ones equal `expected`; returns the queue, and whether it was
+    /// Changes settings directly if the present ones equal `expected`; returns the queue, and whether it was
     /// changed.
     pub async fn update_settings(
         &self,
@@ -136,7 +153,8 @@ impl QueueService {
         let audit_entry =
             AuditEntryBuilder::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
         let (settings, by) = (Box::new(change), caller.actor());
-        let command = Command::Update { settings, state: None, reason: None, by };
+        let source = ChangeSource::Direct;
+        let command = Command::Update { settings, state: None, reason: None, by, source };
         let (_, queue, _) = self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
         let changed = |newest: &Queue| newest.header.settings != *expected;
         let input = Input::Command(command);

@@ -6,11 +6,15 @@ use signalbox_conformance::PlainEvents;
 use signalbox_conformance::fake_host::{FakeForge, FakeHost, FakeHosts};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
 use signalbox_domain::ports::SHOWN_AFTER;
-use signalbox_domain::queue::{CheckConclusion, EffectClass, Mode, RequestedState, SettingsPatch};
+use signalbox_domain::queue::{
+    ChangeSource, CheckConclusion, EffectClass, Mode, RequestedState, SettingsPatch,
+};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
-use signalbox_services::{Context, EffectRunner, QueueService, StatusReporter, SubmitOptions};
+use signalbox_services::{
+    Context, EffectRunner, QueueChange, QueueService, StatusReporter, SubmitOptions,
+};
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
 
@@ -56,7 +60,9 @@ impl Fixture {
         };
         let queues = Arc::new(QueueService::new(context.clone()));
         let main = BranchName::new("main").expect("valid");
-        let created = queues.create_queue(&caller, &repo, &main, Mode::Single, Some(1)).await;
+        let created = queues
+            .create_queue(&caller, &repo, &main, Mode::Single, Some(1), ChangeSource::Direct)
+            .await;
         created.expect("a new queue");
         Self { clock, database, host, forge, context, queues, caller, repo, main }
     }
@@ -195,7 +201,8 @@ async fn a_setting_of_announcements_updates_all_live_pull_requests() {
     let bench = Fixture::new().await;
     let change = async |patch: SettingsPatch, state| {
         let (caller, repo, main) = (&bench.caller, &bench.repo, &bench.main);
-        let changed = bench.queues.update_queue(caller, repo, main, patch, state, None);
+        let change = QueueChange { settings: patch, state, ..QueueChange::default() };
+        let changed = bench.queues.update_queue(caller, repo, main, change);
         changed.await.expect("accepted")
     };
     let off =

@@ -10,7 +10,9 @@ use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, RunI
 use signalbox_domain::ports::{
     CheckLog, CheckOutput, Clock as _, HostError, PullRequestQuery, StoreError,
 };
-use signalbox_domain::queue::{CheckConclusion, Effect, EffectClass, Mode, PrState, WaitReason};
+use signalbox_domain::queue::{
+    ChangeSource, CheckConclusion, Effect, EffectClass, Mode, PrState, WaitReason,
+};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
@@ -70,8 +72,16 @@ impl Fixture {
         };
         let queues = Arc::new(QueueService::new(context.clone()));
         let main = BranchName::new("main").expect("valid");
-        let created =
-            queues.create_queue(&caller, &repo, &main, Mode::Single, Some(concurrency)).await;
+        let created = queues
+            .create_queue(
+                &caller,
+                &repo,
+                &main,
+                Mode::Single,
+                Some(concurrency),
+                ChangeSource::Direct,
+            )
+            .await;
         created.expect("a new queue");
         Self { clock, database, host, context, queues, caller, repo, main }
     }

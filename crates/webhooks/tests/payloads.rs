@@ -9,7 +9,7 @@ use signalbox_domain::flaky;
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
 use signalbox_domain::ports::{EventCatalog as _, EventWriter, QueuePlace};
 use signalbox_domain::queue::{
-    Command, Event, EventKind, Mode, RequestedState, Settings, SettingsPatch, Subject,
+    ChangeSource, Command, Event, EventKind, Mode, RequestedState, Settings, SettingsPatch, Subject,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -259,6 +259,7 @@ fn a_queue_emits_events_for_its_state_and_settings() {
         state,
         reason: reason.map(str::to_owned),
         by: by.clone(),
+        source: ChangeSource::Direct,
     };
     let pause = update(None, Some(RequestedState::Paused), Some("the release is cut"));
     story.act(|world| world.ask(pause).expect("not refused"));

@@ -1,7 +1,7 @@
 //! Labels for the states of pull requests, queues, test runs and checks.
 
 use signalbox_domain::queue::{
-    CheckConclusion, CheckStatus, Outcome, PrState, QueueStateName, RunStatus,
+    CheckConclusion, CheckStatus, ManagedState, Outcome, PrState, QueueStateName, RunStatus,
 };
 
 use super::{Named, Tone, Word, word};
@@ -48,6 +48,31 @@ impl Named for PrState {
                 "warning",
                 Tone::Warning,
                 "its tests failed; other test runs show whether it is at fault",
+            ),
+        }
+    }
+}
+
+impl Named for ManagedState {
+    fn named(&self) -> Word {
+        match self {
+            Self::Manual => word(
+                "Not managed by Terraform",
+                "minus",
+                Tone::Quiet,
+                "Terraform has never changed the queue",
+            ),
+            Self::Terraform => word(
+                "Managed by Terraform",
+                "shield",
+                Tone::Quiet,
+                "its settings and state are the ones that Terraform left",
+            ),
+            Self::TerraformWithDrift => word(
+                "Changed outside Terraform",
+                "warning",
+                Tone::Warning,
+                "its settings or state were changed since Terraform last applied",
             ),
         }
     }

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use signalbox_domain::flaky::{QuarantineOverride, StatusReason, TestStatus};
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    CancelReason, CheckConclusion, CheckStatus, Culprit, FailReason, LandingChange, MergeReason,
-    Outcome, PassReason, PrState, QueueStateName, QueuedReason, SubmitReason, TestFailure,
-    WaitReason,
+    CancelReason, CheckConclusion, CheckStatus, Culprit, FailReason, LandingChange, ManagedState,
+    MergeReason, Outcome, PassReason, PrState, QueueStateName, QueuedReason, SubmitReason,
+    TestFailure, WaitReason,
 };
 use signalbox_domain::upload::UploadState;
 use signalbox_domain::webhook::{self, MessageState, OffReason};
@@ -45,6 +45,7 @@ pub fn table() -> String {
     sections!(
         "State of a pull request" PrState,
         "State of a queue" QueueStateName,
+        "Management of a queue" ManagedState,
         "State of a check" CheckStatus,
         "Conclusion of a check" CheckConclusion,
         "Outcome of a test run" Outcome,
@@ -107,6 +108,7 @@ mod tests {
         };
         labels(PrState::ALL.iter().map(Named::named).collect());
         labels(QueueStateName::ALL.iter().map(Named::named).collect());
+        labels(ManagedState::ALL.iter().map(Named::named).collect());
         labels(TestStatus::ALL.iter().map(Named::named).collect());
         labels(MessageState::ALL.iter().map(Named::named).collect());
         labels(webhook::Outcome::ALL.iter().map(Named::named).collect());

@@ -10,7 +10,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
-use signalbox_services::{Context, QueueService};
+use signalbox_services::{Context, QueueChange, QueueService};
 use uuid::Uuid;
 
 use super::Sample;
@@ -101,8 +101,9 @@ pub async fn concurrent_updates_are_not_lost(stores: &Stores) {
             let repo = sample.repository.name.clone();
             tokio::spawn(async move {
                 let main = BranchName::new("main").expect("a branch");
-                let asked = patch.clone();
-                let after = server.update_queue(&caller, &repo, &main, asked, state, None).await;
+                let change =
+                    QueueChange { settings: patch.clone(), state, ..QueueChange::default() };
+                let after = server.update_queue(&caller, &repo, &main, change).await;
                 let after = after.expect("not refused").header.settings.clone();
                 assert_eq!(patch.applied_to(&after).expect("within bounds"), after);
             })

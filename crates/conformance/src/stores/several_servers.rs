@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use signalbox_domain::ids::{BranchName, RepoName, TokenId};
 use signalbox_domain::ports::{Org, Stores};
-use signalbox_domain::queue::{CheckConclusion, EffectClass, Mode, RequestedState, SettingsPatch};
+use signalbox_domain::queue::{ChangeSource, CheckConclusion, EffectClass, Mode, RequestedState};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::{
-    Context, EffectRunner, JobService, QueueService, StatusReporter, SubmitOptions, Sweeper,
+    Context, EffectRunner, JobService, QueueChange, QueueService, StatusReporter, SubmitOptions,
+    Sweeper,
 };
 use uuid::Uuid;
 
@@ -140,8 +141,8 @@ impl Cluster {
     async fn set(&self, state: RequestedState) {
         let queues = &self.servers[0].queues;
         let (caller, repo, main) = (&self.caller, &self.repo, &self.main);
-        let patch = SettingsPatch::default();
-        let updated = queues.update_queue(caller, repo, main, patch, Some(state), None).await;
+        let change = QueueChange { state: Some(state), ..QueueChange::default() };
+        let updated = queues.update_queue(caller, repo, main, change).await;
         updated.expect("not refused");
     }
 
@@ -150,7 +151,9 @@ impl Cluster {
     async fn history(&self) -> (u32, BTreeMap<String, usize>) {
         let queues = &self.servers[0].queues;
         let (caller, repo, main) = (&self.caller, &self.repo, &self.main);
-        let created = queues.create_queue(caller, repo, main, Mode::Single, Some(1)).await;
+        let created = queues
+            .create_queue(caller, repo, main, Mode::Single, Some(1), ChangeSource::Direct)
+            .await;
         created.expect("a queue");
         self.set(RequestedState::Paused).await;
         for number in 0..PULL_REQUESTS {

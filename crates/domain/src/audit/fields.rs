@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::flaky::{self, BranchPattern, BranchScope, Monitor, TestCase};
-use crate::queue::{Header, QueueState, SETTINGS};
+use crate::queue::{ChangeSource, Header, QueueState, SETTINGS};
 use crate::token::Token;
 use crate::webhook::Endpoint;
 
@@ -29,6 +29,9 @@ pub fn of_queue(header: &Header) -> AuditFields {
     if let QueueState::Paused { by, reason, switching_from: _ } = &header.state {
         fields.insert("pausedBy".into(), by.to_string());
         fields.insert("pausedReason".into(), reason.clone().unwrap_or_default());
+    }
+    if header.management.is_some() {
+        fields.insert("managedBy".into(), ChangeSource::Terraform.as_str().to_owned());
     }
     fields
 }

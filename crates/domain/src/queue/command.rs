@@ -7,8 +7,8 @@ use crate::ids::PrNumber;
 use crate::time::Timestamp;
 
 use super::{
-    ExternalReport, Priority, PullRequest, ReportedTargets, RequestedState, SettingsPatch,
-    SubmitReason,
+    ChangeSource, ExternalReport, Priority, PullRequest, ReportedTargets, RequestedState,
+    SettingsPatch, SubmitReason,
 };
 
 /// Who caused a change. `Display` gives `token NAME`, a login, `git host` or `merge queue`.
@@ -202,6 +202,9 @@ pub enum Command {
         reason: Option<String>,
         /// The caller, recorded in the journal.
         by: Actor,
+        /// The tool that the change came from.
+        #[cfg_attr(feature = "serde", serde(default))]
+        source: ChangeSource,
     },
     /// Reports the state of an external check. [`TestRun::accepts`](super::TestRun::accepts) has the
     /// rules of what is refused.

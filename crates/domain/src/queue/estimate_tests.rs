@@ -7,7 +7,7 @@ use super::super::Mode;
 use super::*;
 use crate::ids::EntryId;
 use crate::queue::{
-    Actor, Command, PrState, ReportedTargets, RequestedState, Settings, SettingsPatch,
+    Actor, ChangeSource, Command, PrState, ReportedTargets, RequestedState, Settings, SettingsPatch,
 };
 use crate::testing::{Rules, World};
 
@@ -98,6 +98,7 @@ fn there_is_no_estimate_without_history_while_paused_or_outside_the_line() {
         state: Some(RequestedState::Paused),
         reason: None,
         by: Actor::Queue,
+        source: ChangeSource::Direct,
     };
     world.ask(update).expect("accepted");
     let paused = of(&world, 2, &[minutes(1)]);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::{
-    Command, Entry, EntryState, Mode, Queue, RequestedState, Settings, SettingsPatch, TestRun,
-    next_deadline,
+    ChangeSource, Command, Entry, EntryState, Mode, Queue, RequestedState, Settings, SettingsPatch,
+    TestRun, next_deadline,
 };
 use super::*;
 use crate::ids::{PrNumber, RunId};
@@ -118,7 +118,15 @@ fn apply(world: &mut World, op: &Op) {
     let by = world.caller();
     let update = |world: &mut World, patch: SettingsPatch, state| {
         let (by, settings) = (world.caller(), Box::new(patch));
-        world.ask(Command::Update { settings, state, reason: None, by }).ok();
+        world
+            .ask(Command::Update {
+                settings,
+                state,
+                reason: None,
+                by,
+                source: ChangeSource::Direct,
+            })
+            .ok();
     };
     match op {
         Op::Submit(pr, priority) => drop(world.submit(*pr, *priority)),

@@ -17,10 +17,12 @@ mod estimate;
 mod event;
 mod external;
 mod fact;
+mod host_health;
 mod invariant;
 mod journal;
 mod justified;
 mod lanes;
+mod management;
 mod metrics;
 mod moves;
 mod next_step;
@@ -59,9 +61,11 @@ pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use external::ExternalReport;
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal};
+pub use host_health::{HostHealth, HostTrouble, HostTroubleKind};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
 pub use justified::{Awaited, awaited, unjustified};
+pub use management::{ChangeSource, Drift, ManagedState, Management};
 pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, measure};
 pub use moves::Move;
 pub use next_step::{FailedTests, NextStep};
@@ -88,8 +92,7 @@ pub use settings::{
     SettingsBuilder, SettingsPatch, SettingsWarning, TestBranchConstructionMode, setting,
 };
 pub use state::{
-    Header, HostHealth, HostTrouble, HostTroubleKind, Landing, PrState, Queue, QueueState,
-    QueueStateName, RequestedState, Target,
+    Header, Landing, PrState, Queue, QueueState, QueueStateName, RequestedState, Target,
 };
 pub use targets::{ReportedTargets, TargetSet, TargetSetBuilder, Targets};
 pub use testing_result::{BisectionPart, Outcome, TestingResult, testing_results};

@@ -10,6 +10,8 @@ use crate::time::Timestamp;
 use crate::words::words;
 
 use super::ended::RunsByStatus;
+use super::host_health::HostHealth;
+use super::management::{ManagedState, Management};
 use super::order::OrderKey;
 use super::started::Started;
 use super::started::is_obstacle;
@@ -166,39 +168,6 @@ const fn yes() -> bool {
     true
 }
 
-words!(
-    /// Why a git host cannot be used. None of these is related to a change.
-    HostTroubleKind {
-        /// The host does not answer, or reports an internal failure.
-        Unreachable = "UNREACHABLE",
-        /// The host denies this installation a permission.
-        AccessDenied = "ACCESS_DENIED",
-        /// The host rejects the credential.
-        CredentialRejected = "CREDENTIAL_REJECTED",
-    }
-);
-
-/// An outage of the host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct HostTrouble {
-    /// The kind of outage.
-    pub kind: HostTroubleKind,
-    /// The host's or the system's message, cut to 500 characters.
-    pub words: String,
-}
-
-/// Whether the host can be used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct HostHealth {
-    /// When the outage began; `None` without one.
-    pub unreachable_since: Option<Timestamp>,
-    /// The last error of the outage; `None` without one.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub trouble: Option<HostTrouble>,
-}
-
 /// A queue without its entries and runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -237,10 +206,20 @@ pub struct Header {
     pub passed_in: Vec<u32>,
     /// The last number given to a run, an effect, a place or a journal record.
     pub sequence: u64,
+    /// Terraform's management of the queue; `None` if Terraform has never written it.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub management: Option<Management>,
     /// When it was created.
     pub created_at: Timestamp,
     /// Whether it was deleted.
     pub deleted: bool,
+}
+
+impl Header {
+    /// Whether Terraform manages the queue, and whether it was changed otherwise since.
+    pub fn managed_state(&self) -> ManagedState {
+        ManagedState::of(self.management.as_ref())
+    }
 }
 
 /// A merge queue with its live entries and the runs that they refer to.
@@ -309,6 +288,7 @@ impl Queue {
                 host: HostHealth::default(),
                 batch_due: None,
                 sequence: 0,
+                management: None,
                 created_at: at,
                 deleted: false,
             },

@@ -138,6 +138,7 @@ fn a_timeout_names_the_required_statuses_that_did_not_finish() {
         state: None,
         reason: None,
         by,
+        source: crate::queue::ChangeSource::Direct,
     };
     world.ask(command).expect("accepted");
     world.submit(1, None).expect("accepted");

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use super::{Rules, World};
 use crate::ids::PrNumber;
 use crate::queue::{
-    Command, Decision, Effect, Fact, Mode, Moved, PrState, RequestedState, Settings, SettingsPatch,
+    ChangeSource, Command, Decision, Effect, Fact, Mode, Moved, PrState, RequestedState, Settings,
+    SettingsPatch,
 };
 use crate::time::Span;
 
@@ -230,5 +231,11 @@ fn update(
     state: Option<RequestedState>,
 ) -> Result<(), String> {
     let (settings, by) = (Box::new(settings), world.caller());
-    asked(world.ask(Command::Update { settings, state, reason: None, by }))
+    asked(world.ask(Command::Update {
+        settings,
+        state,
+        reason: None,
+        by,
+        source: ChangeSource::Direct,
+    }))
 }

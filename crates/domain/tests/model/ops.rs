@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    BisectionMode, Command, ConflictWith, DirectMergeMode, Fact, FailureCause, MergeMethod,
-    Mergeability, Mode, OptimizationMode, RequestedState, RetryClass, Settings, SettingsPatch,
+    BisectionMode, ChangeSource, Command, ConflictWith, DirectMergeMode, Fact, FailureCause,
+    MergeMethod, Mergeability, Mode, OptimizationMode, RequestedState, RetryClass, Settings,
+    SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -251,7 +252,15 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
     let update = |world: &mut World, patch: SettingsPatch, state| {
         let by = world.caller();
         let settings = Box::new(patch);
-        world.ask(Command::Update { settings, state, reason: None, by }).ok();
+        world
+            .ask(Command::Update {
+                settings,
+                state,
+                reason: None,
+                by,
+                source: ChangeSource::Direct,
+            })
+            .ok();
     };
     match op {
         Op::Submit(pr, priority, alone) => drop(world.submit_with(*pr, *priority, *alone)),

@@ -2,8 +2,8 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    CancelReason, Command, Decision, Exit, Fact, IgnoredBecause, Mergeability, Mode, PrState,
-    Refusal, RequestedState, SettingsPatch, Submission,
+    CancelReason, ChangeSource, Command, Decision, Exit, Fact, IgnoredBecause, Mergeability, Mode,
+    PrState, Refusal, RequestedState, SettingsPatch, Submission,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -47,7 +47,7 @@ fn a_drain_is_refused_during_a_mode_switch() {
     update(&mut world, parallel, None);
     let (settings, by) = (Box::default(), world.caller());
     let state = Some(RequestedState::Draining);
-    let drain = Command::Update { settings, state, reason: None, by };
+    let drain = Command::Update { settings, state, reason: None, by, source: ChangeSource::Direct };
     assert_eq!(world.ask(drain), Err(Refusal::ModeChangeInProgress));
 }
 

@@ -19,9 +19,9 @@ mod target;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, Culprit, Decision, Effect, Entry, EntryState, Exit, Fact, FailReason, Input, Mode,
-    PrState, Refusal, ReportedTargets, RequestedState, Settings, SettingsPatch, WaitReason, absorb,
-    decide, next_deadline, view_entry, view_queue,
+    ChangeSource, Command, Culprit, Decision, Effect, Entry, EntryState, Exit, Fact, FailReason,
+    Input, Mode, PrState, Refusal, ReportedTargets, RequestedState, Settings, SettingsPatch,
+    WaitReason, absorb, decide, next_deadline, view_entry, view_queue,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -36,7 +36,13 @@ fn bad(prs: &[u32]) -> Rules {
 
 fn update(world: &mut World, settings: SettingsPatch, state: Option<RequestedState>) {
     let (settings, by) = (Box::new(settings), world.caller());
-    let command = Command::Update { settings, state, reason: Some("a reason".into()), by };
+    let command = Command::Update {
+        settings,
+        state,
+        reason: Some("a reason".into()),
+        by,
+        source: ChangeSource::Direct,
+    };
     world.ask(command).expect("not refused");
 }
 
@@ -316,7 +322,8 @@ fn a_mode_switch_takes_effect_when_the_line_is_empty() {
     assert_eq!(world.queue.mode(), Mode::Single, "the old mode is in force");
     let single = SettingsPatch { mode: Some(Mode::Single), ..SettingsPatch::default() };
     let (settings, by) = (Box::new(single), world.caller());
-    let again = Command::Update { settings, state: None, reason: None, by };
+    let again =
+        Command::Update { settings, state: None, reason: None, by, source: ChangeSource::Direct };
     assert_eq!(world.ask(again), Err(Refusal::ModeChangeInProgress));
     world.settle();
     assert_eq!(world.landed, [1]);

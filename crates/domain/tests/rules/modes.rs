@@ -2,7 +2,7 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, Mode, PrState, QueueState, Refusal, RequestedState, SettingsPatch,
+    ChangeSource, Command, Mode, PrState, QueueState, Refusal, RequestedState, SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -32,7 +32,13 @@ fn a_pause_outlasts_a_mode_switch() {
         assert!(paused(&world) && world.landed.is_empty(), "order {order}");
         assert_eq!(world.queue.mode(), Mode::Single, "the old mode is in force");
         let (settings, by) = (Box::new(to(Mode::Single)), world.caller());
-        let back = Command::Update { settings, state: None, reason: None, by };
+        let back = Command::Update {
+            settings,
+            state: None,
+            reason: None,
+            by,
+            source: ChangeSource::Direct,
+        };
         assert_eq!(world.ask(back), Err(Refusal::ModeChangeInProgress));
         update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
         assert_eq!(world.queue.header.state.name().as_str(), "SWITCHING_MODES");

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use signalbox_domain::queue::{Mode, Priority, ReportedTargets, RequestedState, SettingsPatch};
-use signalbox_services::{Error, QueueService, SubmitOptions};
+use signalbox_domain::queue::{
+    ChangeSource, Mode, Priority, ReportedTargets, RequestedState, SettingsPatch,
+};
+use signalbox_services::{Error, QueueChange, QueueService, SubmitOptions};
 
 use super::world::{Authored, World};
 
@@ -130,8 +132,14 @@ impl World {
             Some(state) => format!("update to {}", state.as_str()),
             None => "update settings".to_owned(),
         };
+        // Terraform manages the settings, and users pause.
+        let source = match state {
+            Some(_) => ChangeSource::Direct,
+            None => ChangeSource::Terraform,
+        };
         self.ask(name, |queues| async move {
-            queues.update_queue(&caller, &repo, &main, settings, state, None).await.map(drop)
+            let change = QueueChange { settings, state, reason: None, source };
+            queues.update_queue(&caller, &repo, &main, change).await.map(drop)
         });
     }
 

@@ -26,7 +26,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use signalbox_domain::ports::{Clock as _, Org, Stores};
-use signalbox_domain::queue::{QueueState, RequestedState, SettingsPatch};
+use signalbox_domain::queue::{ChangeSource, QueueState, RequestedState, SettingsPatch};
+use signalbox_services::QueueChange;
 use thiserror::Error;
 
 use pause::block_on;
@@ -126,8 +127,10 @@ impl World {
         let (mode, settings) = (self.temper.mode, self.some_settings(500));
         let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
         self.ask("create the queue".to_owned(), |queues| async move {
-            queues.create_queue(&caller, &repo, &main, mode, settings.concurrency).await?;
-            queues.update_queue(&caller, &repo, &main, settings, None, None).await.map(drop)
+            let (concurrency, source) = (settings.concurrency, ChangeSource::Direct);
+            queues.create_queue(&caller, &repo, &main, mode, concurrency, source).await?;
+            let change = QueueChange { settings, ..QueueChange::default() };
+            queues.update_queue(&caller, &repo, &main, change).await.map(drop)
         });
         for _ in 0..PATIENCE {
             if self.watch.commits() > 0 {

@@ -6,12 +6,10 @@ use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::ports::{EntryFilter, PullRequestQuery};
-use signalbox_domain::queue::{
-    Estimate, Priority, RequestedState, SettingsPatch, estimate, view_queue,
-};
+use signalbox_domain::queue::{Estimate, Priority, RequestedState, estimate, view_queue};
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::token::Caller;
-use signalbox_services::{Extras, SubmitOptions, Topic};
+use signalbox_services::{Extras, QueueChange, SubmitOptions, Topic};
 
 use crate::Pages;
 use crate::failure::Failure;
@@ -193,8 +191,8 @@ async fn done(
         if required && reason.is_none() {
             return Err(Failure::Invalid("a reason is required".to_owned()));
         }
-        let patch = SettingsPatch::default();
-        queues.update_queue(caller, repo, branch, patch, Some(state), reason).await?;
+        let change = QueueChange { state: Some(state), reason, ..QueueChange::default() };
+        queues.update_queue(caller, repo, branch, change).await?;
         Ok(())
     };
     let said = match sent.text("action") {

@@ -1,7 +1,7 @@
 //! The page of a pull request: everything besides its wait reason.
 
 use signalbox_domain::ports::Clock;
-use signalbox_domain::queue::{EffectClass, Mode};
+use signalbox_domain::queue::{ChangeSource, EffectClass, Mode};
 use signalbox_domain::time::Span;
 use signalbox_services::SubmitOptions;
 
@@ -15,7 +15,10 @@ pub(crate) async fn house(files: &[&str]) -> House {
     let house = House::new().await;
     let (caller, repo, branch) = (&house.caller, calc(), main_branch());
     let queues = &house.pages.queues;
-    queues.create_queue(caller, &repo, &branch, Mode::Single, Some(2)).await.expect("a queue");
+    queues
+        .create_queue(caller, &repo, &branch, Mode::Single, Some(2), ChangeSource::Direct)
+        .await
+        .expect("a queue");
     for (at, file) in files.iter().enumerate() {
         let pr = house.host.open(&calc(), "main", &[(*file, format!("new {at}").as_str())]);
         queues

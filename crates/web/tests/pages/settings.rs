@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use signalbox_domain::queue::{Mode, SETTINGS};
+use signalbox_domain::queue::{ChangeSource, Mode, SETTINGS};
 use signalbox_services::SubmitOptions;
 
 use crate::support::{Browser, House, calc, main_branch};
@@ -14,7 +14,8 @@ async fn house() -> House {
     let house = House::new().await;
     let queues = &house.pages.queues;
     let (caller, repo, branch) = (&house.caller, calc(), main_branch());
-    let made = queues.create_queue(caller, &repo, &branch, Mode::Single, Some(2));
+    let made =
+        queues.create_queue(caller, &repo, &branch, Mode::Single, Some(2), ChangeSource::Direct);
     made.await.expect("a queue");
     house.settle().await;
     house

@@ -1,10 +1,10 @@
 //! What pages look like: nothing there, the usual, names that would like to be markup, a lot of it,
 //! and errors. The files beside this one are read by people; `cargo insta review` shows changes.
 
-use signalbox_domain::queue::{EffectClass, Mode, RequestedState, SettingsPatch};
+use signalbox_domain::queue::{ChangeSource, EffectClass, Mode, RequestedState};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::Scope;
-use signalbox_services::SubmitOptions;
+use signalbox_services::{QueueChange, SubmitOptions};
 
 use crate::reports::report;
 use crate::support::{Browser, House, calc, main_branch};
@@ -17,7 +17,10 @@ async fn house() -> House {
     let house = House::new().await;
     let (caller, repo, branch) = (&house.caller, calc(), main_branch());
     let queues = &house.pages.queues;
-    queues.create_queue(caller, &repo, &branch, Mode::Single, Some(1)).await.expect("a queue");
+    queues
+        .create_queue(caller, &repo, &branch, Mode::Single, Some(1), ChangeSource::Direct)
+        .await
+        .expect("a queue");
     house.settle().await;
     house
 }
@@ -131,10 +134,10 @@ async fn names_that_would_like_to_be_markup() {
     submit(&house, &[HOSTILE, HOSTILE]).await;
     flaky(&house, HOSTILE, HOSTILE).await;
     let (caller, repo, branch) = (&house.caller, calc(), main_branch());
-    let (patch, paused) = (SettingsPatch::default(), Some(RequestedState::Paused));
-    let reason = Some(HOSTILE.to_owned());
+    let (state, reason) = (Some(RequestedState::Paused), Some(HOSTILE.to_owned()));
+    let change = QueueChange { state, reason, ..QueueChange::default() };
     let queues = &house.pages.queues;
-    queues.update_queue(caller, &repo, &branch, patch, paused, reason).await.expect("paused");
+    queues.update_queue(caller, &repo, &branch, change).await.expect("paused");
     let browser = house.browser(HOSTILE, &READER).await;
     let mut seen = 0;
     for (name, path) in pages() {

@@ -1,6 +1,6 @@
 //! Pages as JSON and CSV, and forms about several pull requests.
 
-use signalbox_domain::queue::{EffectClass, Mode, PrState};
+use signalbox_domain::queue::{ChangeSource, EffectClass, Mode, PrState};
 use signalbox_services::SubmitOptions;
 
 use crate::support::{House, calc, main_branch};
@@ -11,7 +11,10 @@ async fn house() -> House {
     let house = House::new().await;
     let (caller, repo, branch) = (&house.caller, calc(), main_branch());
     let queues = &house.pages.queues;
-    queues.create_queue(caller, &repo, &branch, Mode::Single, Some(1)).await.expect("a queue");
+    queues
+        .create_queue(caller, &repo, &branch, Mode::Single, Some(1), ChangeSource::Direct)
+        .await
+        .expect("a queue");
     for file in ["a1", "a2", "a3"] {
         let pr = house.host.open(&calc(), "main", &[(file, "new")]);
         queues

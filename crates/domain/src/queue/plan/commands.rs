@@ -6,9 +6,9 @@ use crate::ids::PrNumber;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, CancelReason, Command, Decision, Effect, Entry, EntryState, EventKind, Exit,
-    LinePosition, Mode, Priority, PullRequestState, QueuedReason, Refusal, ReportedTargets,
-    RequestedState, Retries, SettingsPatch, Submission,
+    Actor, CancelReason, ChangeSource, Command, Decision, Effect, Entry, EntryState, EventKind,
+    Exit, Header, LinePosition, Management, Mode, Priority, PullRequestState, QueuedReason,
+    Refusal, ReportedTargets, RequestedState, Retries, SettingsPatch, Submission,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{advance, checks, facts, leave};
@@ -22,8 +22,11 @@ pub(super) fn carry_out(builder: &mut TransitionBuilder, command: &Command) -> R
             set_targets(builder, *pr, targets);
             Ok(())
         }
-        Command::Update { settings, state, reason, by } => {
-            update(builder, settings, *state, reason.as_deref(), by)
+        Command::Update { settings, state, reason, by, source } => {
+            let before = builder.queue.header.clone();
+            update(builder, settings, *state, reason.as_deref(), by)?;
+            manage(builder, &before, *source, by);
+            Ok(())
         }
         Command::ReportCheck(report) => checks::report_external(builder, report),
         Command::Delete => delete(builder),
@@ -204,6 +207,9 @@ fn update(
         settings.mode = mode;
     }
     match state {
+        // A client that sends the whole configuration repeats the drain that it has requested.
+        Some(RequestedState::Draining)
+            if matches!(header.state, QueueState::SwitchingModes { draining: true, .. }) => {}
         Some(RequestedState::Draining) if header.state.switching_from().is_some() => {
             return Err(Refusal::ModeChangeInProgress);
         }
@@ -247,6 +253,19 @@ fn update(
         advance::change_state(builder, next, by, reason);
     }
     Ok(())
+}
+
+/// Keeps which tool has changed the queue.
+fn manage(builder: &mut TransitionBuilder, before: &Header, source: ChangeSource, by: &Actor) {
+    let at = builder.at;
+    let after = &builder.queue.header;
+    let management = match source {
+        ChangeSource::Terraform => Some(Management::applied(by.clone(), at)),
+        ChangeSource::Direct => {
+            before.management.as_ref().map(|known| known.drifted(before, after, by, at))
+        }
+    };
+    builder.queue.header.management = management;
 }
 
 fn delete(builder: &mut TransitionBuilder) -> Result<(), Refusal> {
