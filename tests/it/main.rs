@@ -46,6 +46,7 @@ mod strangers_mix;
 mod strategies;
 mod streams;
 mod telemetry;
+mod terraform;
 mod trouble;
 mod upload_store;
 mod uploader;

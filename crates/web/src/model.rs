@@ -164,6 +164,7 @@ pub(crate) struct Field {
     /// Values and labels of a `select` or of `boxes`.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) hint: String,
+    /// Whether it must be filled in; for `boxes`, whether every box must be selected.
     pub(crate) required: bool,
 }
 

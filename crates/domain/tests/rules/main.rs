@@ -9,6 +9,7 @@ mod external;
 mod fairness;
 mod landings;
 mod lanes;
+mod management;
 mod modes;
 mod reasons;
 mod retries;

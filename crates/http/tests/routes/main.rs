@@ -38,6 +38,7 @@ mod service;
 mod set_impacted_targets;
 mod submit_pull_request;
 mod tenants;
+mod terraform;
 mod update_queue;
 mod uploads;
 mod webhooks;

@@ -122,7 +122,8 @@ async fn show_settings(pages: &Pages, request: &HttpRequest, org: &str) -> Shown
         None
     };
     let stale = asked.has("version") && asked.text("version") != view::settings::version(settings);
-    let page = view::settings::page(&place, &queue, proposed.as_ref(), stale, &visitor);
+    let now = pages.reads.now();
+    let page = view::settings::page(&place, &queue, proposed.as_ref(), stale, &visitor, now);
     Ok((Some(visitor), page))
 }
 
@@ -149,6 +150,7 @@ async fn saved(
     let settings = &queue.header.settings;
     let patch = view::settings::patch(settings, sent)?;
     let wanted = patch.applied_to(settings).map_err(signalbox_services::Error::from)?;
+    view::management::check(&queue.header, sent)?;
     let fresh = sent.text("version") == view::settings::version(settings);
     let (newest, done) = if fresh {
         let (caller, repo, branch) = (&visitor.caller, &place.repo, &place.branch);

@@ -1,10 +1,10 @@
 //! The forms of a queue and its pull requests.
 
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::queue::{PrState, PriorityName, QueueState};
+use signalbox_domain::queue::{Header, PrState, PriorityName, QueueState};
 use signalbox_domain::token::Scope;
 
-use super::QueueAddress;
+use super::{QueueAddress, management};
 use crate::model::{Field, Form};
 use crate::visitor::Visitor;
 
@@ -37,7 +37,7 @@ fn priority() -> Field {
 }
 
 /// The forms of a queue.
-pub(crate) fn of_queue(place: &QueueAddress, state: &QueueState, visitor: &Visitor) -> Vec<Form> {
+pub(crate) fn of_queue(place: &QueueAddress, header: &Header, visitor: &Visitor) -> Vec<Form> {
     let mut forms = Vec::new();
     if visitor.may_send(Scope::QueueSubmit) {
         let mut submit = form(place, "submit", "submit", "Submit");
@@ -87,10 +87,11 @@ pub(crate) fn of_queue(place: &QueueAddress, state: &QueueState, visitor: &Visit
         };
         let state_form = |id: &str, button: &str, title: &str, required| Form {
             title: title.to_owned(),
+            note: management::note(header),
             fields: vec![why(id, required)],
             ..form(place, id, id, button)
         };
-        match state {
+        match header.state {
             QueueState::Running => {
                 forms.push(state_form("pause", "Pause", "Pause the queue", true));
                 forms.push(state_form("drain", "Drain", "Drain the queue", true));

@@ -10,6 +10,7 @@ pub(crate) mod home;
 mod landing;
 pub(crate) mod left;
 pub(crate) mod load;
+pub(crate) mod management;
 pub(crate) mod neighbours;
 pub(crate) mod output;
 pub(crate) mod pr;

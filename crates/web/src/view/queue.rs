@@ -209,7 +209,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         }
         page.sections.push(section);
     }
-    let doing = actions::of_queue(place, &header.state, seen.visitor);
+    let doing = actions::of_queue(place, header, seen.visitor);
     if !doing.is_empty() {
         page.sections.push(Section::new("do", "Actions").with(Block::Forms(doing)));
     }

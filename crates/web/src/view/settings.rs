@@ -5,8 +5,9 @@ use signalbox_domain::queue::{
 };
 
 use sha2::{Digest, Sha256};
+use signalbox_domain::time::Timestamp;
 
-use super::QueueAddress;
+use super::{QueueAddress, management};
 use crate::failure::Failure;
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{plain, sentence};
@@ -156,10 +157,11 @@ pub(crate) fn page(
     proposed: Option<&Settings>,
     stale: bool,
     visitor: &Visitor,
+    now: Timestamp,
 ) -> Page {
     let settings = &queue.header.settings;
-    let now = all(settings);
-    let mut sections = Vec::new();
+    let current = all(settings);
+    let mut sections: Vec<Section> = management::section(&queue.header, now).into_iter().collect();
     let hidden = || {
         vec![
             ("repo", place.repo.to_string()),
@@ -171,7 +173,7 @@ pub(crate) fn page(
         let mut table =
             Table::new("difference", "Changes", &["Setting", "Now", "New"]).empty("No changes.");
         let mut change = hidden();
-        for (old, new) in now.iter().zip(all(proposed)) {
+        for (old, new) in current.iter().zip(all(proposed)) {
             if old.value != new.value {
                 table.push(
                     old.name,
@@ -206,6 +208,7 @@ pub(crate) fn page(
                 action: format!("/{}/queue/settings", place.org),
                 post: true,
                 hidden: change,
+                fields: management::confirmation(&queue.header),
                 button: "Save these changes".to_owned(),
                 ..Form::default()
             }]));
@@ -254,7 +257,7 @@ pub(crate) fn page(
     } else {
         let mut table =
             Table::new("settings", "Settings of the queue", &["Setting", "Value", "What it does"]);
-        for one in now {
+        for one in current {
             let value = if one.value.is_empty() { "–".to_owned() } else { one.value };
             table.push(
                 one.name,
@@ -271,6 +274,7 @@ pub(crate) fn page(
         title: format!("Settings: {}", place.name()),
         heading: "Settings".to_owned(),
         above: above(place),
+        beside: management::badge(&queue.header),
         menu: place.menu("queue/settings"),
         sections,
         curl: place.curl("updateQueue", ",\"concurrency\":3"),

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use signalbox_domain::queue::{ChangeSource, Mode, SETTINGS};
-use signalbox_services::SubmitOptions;
+use signalbox_domain::queue::{ChangeSource, Mode, SETTINGS, SettingsPatch};
+use signalbox_domain::time::Span;
+use signalbox_services::{QueueChange, SubmitOptions};
 
 use crate::support::{Browser, House, calc, main_branch};
 
@@ -90,4 +91,83 @@ async fn steps_of_the_queue_do_not_change_its_settings_version() {
     assert_eq!(admin.post(SAVE, &form("3", &seen)).await.status, 303);
     assert_eq!(admin.post(SAVE, &form("4", "")).await.status, 412, "without a version");
     assert_eq!(slots(&house).await, 3);
+}
+
+/// Terraform sets the concurrency.
+async fn terraform_applies(house: &House, concurrency: u32) {
+    let settings = SettingsPatch { concurrency: Some(concurrency), ..SettingsPatch::default() };
+    let change =
+        QueueChange { settings, source: ChangeSource::Terraform, ..QueueChange::default() };
+    let queues = &house.pages.queues;
+    let applied = queues.update_queue(&house.caller, &calc(), &main_branch(), change).await;
+    applied.expect("applied");
+}
+
+#[actix_web::test]
+async fn a_queue_that_terraform_manages_is_changed_only_with_a_confirmation() {
+    let house = house().await;
+    let admin = house.admin().await;
+    let page = admin.get(PATH).await;
+    assert!(!page.body.contains("Terraform"), "{}", page.body);
+    terraform_applies(&house, 4).await;
+    house.clock.advance(Span::minutes(5));
+    let page = admin.get(PATH).await;
+    let warning = page.between("id=\"management\"", "</section>");
+    assert!(
+        warning.contains("Managed by Terraform.") && warning.contains("5 min ago"),
+        "{warning}"
+    );
+    assert!(!page.body.contains("id=\"drift\""));
+
+    let seen = version(&admin).await;
+    let preview = admin.get(&format!("{PATH}&concurrency=9")).await;
+    let save = preview.between("id=\"save\"", "</form>");
+    let confirm = "type=\"checkbox\" name=\"confirm\" value=\"terraform\" required";
+    assert!(save.contains(confirm), "{save}");
+    let refused = admin.post(SAVE, &form("9", &seen)).await;
+    assert_eq!((refused.status, slots(&house).await), (400, 4));
+    assert!(refused.body.contains("because Terraform manages this queue"), "{}", refused.body);
+    let confirmed = [&form("9", &seen)[..], &[("confirm", "terraform")]].concat();
+    assert_eq!(admin.post(SAVE, &confirmed).await.status, 303);
+    assert_eq!(slots(&house).await, 9);
+
+    let page = admin.get(PATH).await;
+    assert!(page.body.contains("Changed outside Terraform"), "{}", page.body);
+    let row = page.between("id=\"drift-concurrency\"", "</tr>");
+    for cell in [">Concurrency<", ">4<", ">9<", ">token "] {
+        assert!(row.contains(cell), "{cell}: {row}");
+    }
+    terraform_applies(&house, 4).await;
+    let page = admin.get(PATH).await;
+    assert!(page.body.contains("Managed by Terraform") && !page.body.contains("id=\"drift\""));
+}
+
+#[actix_web::test]
+async fn a_pause_of_a_queue_that_terraform_manages_is_drift_until_it_is_resumed() {
+    let house = house().await;
+    terraform_applies(&house, 2).await;
+    let admin = house.admin().await;
+    let queue = "/acme/queue?repo=git.test%2Facme%2Fcalc&branch=main";
+    let pause = admin.get(queue).await;
+    assert!(
+        pause.between("id=\"pause\"", "</form>").contains("Its next apply may undo the change.")
+    );
+    let act = |action: &'static str| {
+        [
+            ("repo", "git.test/acme/calc"),
+            ("branch", "main"),
+            ("reason", "release"),
+            ("action", action),
+        ]
+    };
+    assert_eq!(admin.post("/acme/queue/do", &act("pause")).await.status, 303);
+    let page = admin.get(PATH).await;
+    let row = page.between("id=\"drift-state\"", "</tr>");
+    assert!(
+        row.contains(">State<") && row.contains(">Running<") && row.contains(">Paused<"),
+        "{row}"
+    );
+    assert_eq!(admin.post("/acme/queue/do", &act("resume")).await.status, 303);
+    let page = admin.get(PATH).await;
+    assert!(page.body.contains("Managed by Terraform") && !page.body.contains("id=\"drift\""));
 }
