@@ -173,7 +173,7 @@ async fn a_queue_is_planned_applied_imported_and_destroyed(on: On) {
     let again = queue.send("createQueue", object(json!({ "concurrency": 3 }))).await;
     assert_eq!((again.status, again.code().as_str()), (409, "merge_queue_exists"));
 
-    // The configuration gets every setting, then only some, and those that it omits stay.
+    // The configuration gets every setting, then only some; the omitted ones keep their values.
     let queue = Resource::new(&system, &token, everything());
     assert_eq!(queue.plan().await.len(), everything().len() - 1, "all but batch");
     queue.apply().await;
@@ -238,7 +238,7 @@ async fn a_queue_is_planned_applied_imported_and_destroyed(on: On) {
     let applied = queue.apply().await;
     assert_eq!((&applied["mode"], &applied["state"]), (&json!("parallel"), &json!("paused")));
 
-    // A queue with pull requests is not destroyed, and a missing one is no error.
+    // A queue with pull requests is not destroyed, and a missing one is not an error.
     let refused = queue.send("deleteQueue", Map::new()).await;
     assert_eq!((refused.status, refused.code().as_str()), (400, "merge_queue_not_empty"));
     system.call("cancelPullRequest", submitted).await;

@@ -22,13 +22,9 @@ pub(crate) struct Source(pub(crate) ChangeSource);
 
 fn source(headers: &HeaderMap) -> ChangeSource {
     let names = [SOURCE, USER_AGENT.as_str()].into_iter().flat_map(|name| headers.get_all(name));
-    let names = names.map(|name| String::from_utf8_lossy(name.as_bytes()).to_lowercase());
+    let mut names = names.map(|name| String::from_utf8_lossy(name.as_bytes()).to_lowercase());
     let is_terraform = |name: String| TERRAFORM.iter().any(|tool| name.contains(tool));
-    if names.map(is_terraform).any(|it| it) {
-        ChangeSource::Terraform
-    } else {
-        ChangeSource::Direct
-    }
+    if names.any(is_terraform) { ChangeSource::Terraform } else { ChangeSource::Direct }
 }
 
 impl FromRequest for Source {

@@ -118,7 +118,7 @@ async fn replies_echo_and_drift_is_known(changes: &[Change]) {
             None => assert_eq!(state, ManagedState::Manual),
             Some(differs) if differs.is_empty() => assert_eq!(state, ManagedState::Terraform),
             Some(differs) => {
-                assert_eq!((state, drift), (ManagedState::TerraformWithDrift, differs))
+                assert_eq!((state, drift), (ManagedState::TerraformWithDrift, differs));
             }
         }
     }
