@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use signalbox_domain::queue::ANSWERS;
+use signalbox_terminal::Exit;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
@@ -220,7 +221,16 @@ fn command_line() -> String {
          Commands that talk to a running server (`queue`, `tests`, `webhooks`, `events`) take its \
          address and a token from `SIGNALBOX_SERVER` and `SIGNALBOX_TOKEN`. All other commands open the \
          database: run them where the server runs, with the same configuration.\n\n\
-         Exit codes: 0 success, 1 failure, 2 wrong usage; a command that has others names them.\n\n\
+         `SIGNALBOX_REPO` (`HOST/OWNER/NAME`) and `SIGNALBOX_ORG` stand for `--repo` and `--org`.\n\n\
+         Lists are tables. On a terminal a table is cut to its width and times to the minute; elsewhere every \
+         value is whole. `--output json`, or `--json` for short, prints JSON: of lists one value per line. \
+         Colours and progress bars appear on terminals only.\n\n\
+         ## Exit codes\n\n\
+         Every command ends with one of these codes; `tests run` and `tests gate` pass on the code of the tests.\n\n",
+    );
+    page.push_str(&Exit::page());
+    page.push_str(
+        "\n## Options of every command\n\n\
          These options exist for every command:\n\n",
     );
     page.push_str(&options(program.get_arguments().filter(|argument| argument.is_global_set())));
@@ -285,4 +295,36 @@ fn options<'a>(arguments: impl Iterator<Item = &'a clap::Arg>) -> String {
         return table;
     }
     format!("| argument | meaning |\n|---|---|\n{table}")
+}
+
+/// Commands that print data have both forms of the flag, and every command names its repository in
+/// the same way.
+#[test]
+fn flags_are_the_same_in_every_command() {
+    fn check(command: &clap::Command, wrong: &mut Vec<String>) {
+        let name = command.get_bin_name().unwrap_or_default();
+        let flag = |long: &str| command.get_arguments().find(|it| it.get_long() == Some(long));
+        if flag("json").is_some() != flag("output").is_some() {
+            wrong.push(format!("{name}: --json and --output go together"));
+        }
+        for (long, variable) in [("org", "SIGNALBOX_ORG"), ("server", "SIGNALBOX_SERVER")] {
+            if flag(long).is_some_and(|it| it.get_env().is_none_or(|it| it != variable)) {
+                wrong.push(format!("{name}: --{long} without {variable}"));
+            }
+        }
+        if let Some(repo) = flag("repo") {
+            let names: Vec<_> = repo.get_value_names().unwrap_or_default().iter().collect();
+            // A folder, and a limit that nobody should set by accident.
+            let excused = ["signalbox init", "signalbox token create"].contains(&name);
+            if !excused && (repo.get_env().is_none() || names != ["HOST/OWNER/NAME"]) {
+                wrong.push(format!("{name}: --repo is HOST/OWNER/NAME, from SIGNALBOX_REPO"));
+            }
+        }
+        command.get_subcommands().for_each(|below| check(below, wrong));
+    }
+    let mut program = signalbox::command();
+    program.build();
+    let mut wrong = Vec::new();
+    check(&program, &mut wrong);
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }

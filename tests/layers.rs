@@ -31,7 +31,7 @@ const PARTS: [(&str, &[&str]); 13] = [
     ("signalbox-terminal", &[]),
     ("signalbox-loops", &["signalbox-terminal", DOMAIN, SERVICES]),
     ("signalbox-client", &[]),
-    ("signalbox-simulator", &[DOMAIN]),
+    ("signalbox-simulator", &["signalbox-terminal", DOMAIN]),
     (SANDBOX, &[DOMAIN]),
     (HOSTS, &[DOMAIN, SANDBOX]),
     ("signalbox-git", &[DOMAIN, HOSTS, SANDBOX]),

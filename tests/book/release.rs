@@ -75,7 +75,9 @@ fn the_toolchain_of_releases_is_the_one_of_the_manifest_and_the_image() {
 /// Packs a program, which is a script here, and returns the files.
 fn packed(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let program = folder.join("program");
-    std::fs::write(&program, "#!/bin/sh\n").expect("written");
+    let script = "#!/bin/sh\ncase $1 in completions) echo \"for $2\" ;; \
+                  man) mkdir -p \"$2\" && echo page > \"$2/signalbox.1\" ;; esac\n";
+    std::fs::write(&program, script).expect("written");
     let out = folder.join("out");
     let has_dpkg = Command::new("dpkg-deb").arg("--version").output().is_ok();
     for kind in ["archive", "deb"].iter().take(1 + usize::from(has_dpkg)) {
@@ -116,7 +118,16 @@ fn a_release_is_packed() {
         name.map(|name| folder.path().join("out").join(name).display().to_string())
     };
     let archive = output("tar", &["-tzf", &path(".tar.gz").expect("an archive")]);
-    for name in ["signalbox", "LICENSE-MIT", "config.example.toml", "signalbox.service"] {
+    for name in [
+        "signalbox",
+        "LICENSE-MIT",
+        "config.example.toml",
+        "signalbox.service",
+        "man/man1/signalbox.1",
+        "completions/signalbox.bash",
+        "completions/_signalbox",
+        "completions/signalbox.fish",
+    ] {
         assert!(archive.lines().any(|line| line.ends_with(&format!("/{name}"))), "{archive}");
     }
 
@@ -127,6 +138,14 @@ fn a_release_is_packed() {
     let tree = folder.path().join("tree");
     output("dpkg-deb", &["--raw-extract", &package, &tree.display().to_string()]);
     let file = |name: &str| std::fs::read_to_string(tree.join(name)).expect(name);
+    for (shell, name) in [
+        ("bash", "bash-completion/completions/signalbox"),
+        ("zsh", "zsh/vendor-completions/_signalbox"),
+        ("fish", "fish/vendor_completions.d/signalbox.fish"),
+    ] {
+        assert_eq!(file(&format!("usr/share/{name}")), format!("for {shell}\n"));
+    }
+    assert!(tree.join("usr/share/man/man1/signalbox.1.gz").is_file());
     let unit = file("usr/lib/systemd/system/signalbox.service");
     let start = line(&unit, "ExecStart=/").expect("a program").trim_start_matches("ExecStart=/");
     let words: Vec<&str> = start.split(' ').collect();

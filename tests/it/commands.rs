@@ -21,7 +21,12 @@ fn text(bytes: &[u8]) -> String {
 
 /// The one line that a failed command prints.
 fn complaint(done: &Output) -> String {
-    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    refusal(done, 1)
+}
+
+/// The same for a cause with an exit code of its own.
+fn refusal(done: &Output, code: i32) -> String {
+    assert_eq!(done.status.code(), Some(code), "{done:?}");
     let words = text(&done.stderr);
     assert_eq!((words.lines().count(), text(&done.stdout).as_str()), (1, ""), "{words}");
     words.trim_end().to_owned()
@@ -66,14 +71,15 @@ fn a_mistake_is_one_line_and_wrong_usage_has_its_own_code() {
     assert_eq!(usage.status.code(), Some(2), "{usage:?}");
     for span in ["soon", "0d"] {
         let token = ["token", "create", "--org", "acme", "--expires", span];
-        assert!(complaint(&signalbox(folder.path(), &[], &token)).contains("90d"), "{span}");
+        assert!(refusal(&signalbox(folder.path(), &[], &token), 2).contains("90d"), "{span}");
     }
     let add = ["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", "missing"];
     complaint(&signalbox(folder.path(), &[], &add));
-    assert_eq!(succeeded(&signalbox(folder.path(), &[], &["org", "list"])), "");
+    let list = ["org", "list"];
+    assert_eq!(succeeded(&signalbox(folder.path(), &[], &list)), "no organizations found\n");
     let nowhere = ["queue", "status", "--server", "nowhere", "--repo", "git.local/acme/calc"];
-    let words = complaint(&signalbox(folder.path(), &[("SIGNALBOX_TOKEN", "t")], &nowhere));
-    assert!(words.contains("nowhere") && words.contains("relative URL"), "{words}");
+    let words = refusal(&signalbox(folder.path(), &[("SIGNALBOX_TOKEN", "t")], &nowhere), 2);
+    assert!(words.contains("invalid server URL \"nowhere\""), "{words}");
 }
 
 #[test]
@@ -111,16 +117,16 @@ fn lists_name_the_organization_of_each_item() {
         run(&["repo", "add", "git.local/acme/calc", "--org", org, "--path", "bare.git"]);
     }
     for list in ["token", "repo"] {
-        assert_eq!(run(&[list, "list"]).lines().count(), 2);
+        assert_eq!(run(&[list, "list"]).lines().count(), 3);
         let shown = run(&[list, "list", "--org", "beta"]);
-        assert!(shown.lines().count() == 1 && shown.contains("beta"), "{shown}");
+        assert!(shown.lines().count() == 2 && shown.contains("beta"), "{shown}");
         let one: Value =
             serde_json::from_str(&run(&[list, "list", "--org", "beta", "--json"])).expect("JSON");
         assert_eq!(one["org"], "beta");
         assert!(list == "repo" || one["enum_case"] == "lower", "{one}");
         assert!(list == "repo" || one["compat"] == "v1-live", "{one}");
         let unknown = [list, "list", "--org", "unknown"];
-        assert!(complaint(&signalbox(folder.path(), &[], &unknown)).contains("unknown"));
+        assert!(refusal(&signalbox(folder.path(), &[], &unknown), 7).contains("unknown"));
     }
 }
 
@@ -162,10 +168,12 @@ fn a_folder_that_is_no_bare_repository_is_refused() {
     std::fs::create_dir(folder.path().join("empty")).expect("made");
     for path in ["work", "empty", "missing"] {
         let add = ["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", path];
-        let words = complaint(&signalbox(folder.path(), &[], &add));
+        let code = if path == "missing" { 1 } else { 7 };
+        let words = refusal(&signalbox(folder.path(), &[], &add), code);
         assert!(words.contains(path), "{words}");
     }
-    assert_eq!(succeeded(&signalbox(folder.path(), &[], &["repo", "list"])), "");
+    let list = ["repo", "list"];
+    assert_eq!(succeeded(&signalbox(folder.path(), &[], &list)), "no repositories found\n");
 }
 
 /// Git runs the hook in the repository's folder, with the environment of the pushing user.
@@ -248,7 +256,7 @@ fn no_command_makes_a_database_in_the_default_folder() {
         &["webhooks", "forget-key"],
         &["backup", "backup.tar.gz"],
     ] {
-        let words = complaint(&signalbox(folder.path(), &[], args));
+        let words = refusal(&signalbox(folder.path(), &[], args), 7);
         let canonical = folder.path().canonicalize().expect("a path");
         let path = canonical.join("signalbox-data/signalbox.db").display().to_string();
         for part in ["no database at ", &path, "--data-dir", "SIGNALBOX_DATA_DIR", "signalbox init"]
@@ -259,7 +267,7 @@ fn no_command_makes_a_database_in_the_default_folder() {
     assert!(!file.exists());
     // Named, but only to be read.
     let named = [("SIGNALBOX_DATA_DIR", "named")];
-    complaint(&signalbox(folder.path(), &named, &["repo", "list"]));
+    refusal(&signalbox(folder.path(), &named, &["repo", "list"]), 7);
     assert!(!folder.path().join("named").exists());
     let made = signalbox(folder.path(), &named, &["org", "create", "acme"]);
     assert_eq!(succeeded(&made), "acme\n");

@@ -37,7 +37,7 @@ async fn the_exit_code_of_a_wait_is_its_outcome(on: On) {
     assert_eq!(code, Some(3), "{words}");
     let why = format!("why: signalbox queue why {bad} --repo git.local/acme/calc");
     assert_eq!(words.lines().last(), Some(why.as_str()), "{words}");
-    assert_eq!(run(&system, &["submit", "99", "--wait"]).0, Some(1));
+    assert_eq!(run(&system, &["submit", "99", "--wait"]).0, Some(7));
 
     let (_, status) = run(&system, &["status"]);
     assert!(status.contains("failed in the last 24 hours: 1\n"), "{status}");

@@ -5,6 +5,7 @@ mod attacks;
 mod audit;
 mod backup;
 mod ci_tokens;
+mod command_line;
 mod commands;
 mod doctor;
 mod endings;

@@ -1,15 +1,16 @@
 //! `signalbox audit`, and the audit entries of commands.
 
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 use signalbox_domain::audit::{AuditAction, AuditFields, AuditRecord};
-use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
+use signalbox_domain::ids::{OrgId, RepoName};
 use signalbox_domain::ports::{AuditFilter, AuditPlace};
 use signalbox_domain::time::{Timestamp, Window};
 use signalbox_services::{AuditEntryBuilder, AuditService};
-use signalbox_terminal::say;
+use signalbox_terminal::{Cell, Format, Table, say_json};
 
 use crate::AdminError;
+use crate::offline::existing_organization;
 use crate::program::{Offline, Program, open};
 
 /// Records per page.
@@ -23,14 +24,19 @@ pub enum Audit {
     )]
     List {
         /// Only changes of this organization.
-        #[arg(long, value_name = "SLUG")]
+        #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG")]
         org: Option<String>,
         /// Only this kind of change: queue.updated, token.created, …
         #[arg(long, value_name = "ACTION")]
         action: Option<String>,
         /// Only changes of this repository.
-        #[arg(long, value_name = "HOST/OWNER/NAME")]
-        repo: Option<String>,
+        #[arg(
+            long,
+            env = "SIGNALBOX_REPO",
+            value_name = "HOST/OWNER/NAME",
+            value_parser = RepoName::parse
+        )]
+        repo: Option<RepoName>,
         /// Only changes at or after this time.
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
@@ -40,19 +46,13 @@ pub enum Audit {
         /// The most records to list.
         #[arg(long, default_value_t = 50)]
         limit: u32,
-        /// Print JSON, one record per line.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
 }
 
 pub async fn audit(program: &dyn Program, action: Audit) -> Result<(), AdminError> {
-    let Audit::List { org, action, repo, since, until, limit, json } = action;
-    let app = open(program).await?;
-    let org = match org {
-        Some(slug) => Some(known(&app, &slug).await?),
-        None => None,
-    };
+    let Audit::List { org, action, repo, since, until, limit, format } = action;
     let time = |text: Option<String>| match text {
         None => Ok(None),
         Some(text) => {
@@ -72,13 +72,15 @@ pub async fn audit(program: &dyn Program, action: Audit) -> Result<(), AdminErro
         };
         AuditAction::parse(&word).ok_or_else(wrong)
     };
-    let repo = repo.map(|name| RepoName::parse(&name)).transpose()?;
     let filter = AuditFilter {
         action: action.map(kind).transpose()?,
         repos: repo.into_iter().collect(),
         window: Window { since: time(since)?, until: time(until)? },
         ..AuditFilter::default()
     };
+    let app = open(program).await?;
+    let org = existing_organization(&app, org.as_deref()).await?.map(|org| org.id);
+    let mut table = Table::new("no changes found", &HEADERS);
     let (mut left, mut place) = (limit, None);
     while left > 0 {
         let page = app.context.stores.account.audit.list(org, &filter, place, left.min(PAGE)).await;
@@ -87,44 +89,48 @@ pub async fn audit(program: &dyn Program, action: Audit) -> Result<(), AdminErro
         place = Some(AuditPlace { at: last.at, id: last.id });
         left = left.saturating_sub(u32::try_from(page.len()).unwrap_or(u32::MAX));
         for record in &page {
-            say(&if json { as_json(record) } else { line(record) });
+            if format.is_json() {
+                say_json(&as_json(record));
+            } else {
+                row(&mut table, record);
+            }
         }
     }
+    table.print_unless(format);
     Ok(())
 }
 
-async fn known(app: &Offline, slug: &str) -> Result<OrgId, AdminError> {
-    let slug = OrgSlug::new(slug)?;
-    let found = app.context.stores.account.orgs.find_by_slug(&slug).await;
-    let found = found.map_err(AdminError::failed("organization"))?;
-    found
-        .map(|org| org.id)
-        .ok_or_else(|| AdminError::NotFound(format!("organization {slug} not found")))
-}
-
-fn as_json(it: &AuditRecord) -> String {
+fn as_json(it: &AuditRecord) -> Value {
     let changes = it
         .changes
         .iter()
         .map(|it| json!({ "field": it.field, "before": it.before, "after": it.after }));
-    let record = json!({
+    json!({
         "id": it.id.to_string(), "org": it.org.to_string(), "at": it.at.to_string(),
         "actor": it.actor.to_string(), "tokenId": it.actor.token().map(|id| id.to_string()),
         "action": it.action.as_str(), "object": it.object,
         "repo": it.repo.as_ref().map(ToString::to_string),
         "changes": changes.collect::<Vec<_>>(), "reason": it.reason, "requestId": it.request,
-    });
-    record.to_string()
+    })
 }
 
-fn line(it: &AuditRecord) -> String {
+/// The columns of the audit log.
+const HEADERS: [&str; 5] = ["TIME", "ACTOR…", "ACTION", "OBJECT…", "CHANGES…"];
+
+
+fn row(table: &mut Table, it: &AuditRecord) {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
     let change = |it: &signalbox_domain::audit::AuditChange| {
         format!("{} {} -> {}", it.field, value(&it.before), value(&it.after))
     };
     let changes: Vec<String> = it.changes.iter().map(change).collect();
-    let (at, actor, action, object) = (it.at, &it.actor, it.action.as_str(), &it.object);
-    format!("{at} {actor}: {action} {object}: {}", changes.join("; "))
+    table.row([
+        Cell::time(Some(it.at)),
+        it.actor.to_string().into(),
+        it.action.as_str().into(),
+        it.object.clone().into(),
+        changes.join("; ").into(),
+    ]);
 }
 
 /// Records what a command is about to do. It comes first, so that no change is without a record;

@@ -7,6 +7,7 @@ use signalbox_config::ConfigError;
 use signalbox_domain::ids::InvalidName;
 use signalbox_domain::ports::HostError;
 use signalbox_hosts::HookError;
+use signalbox_terminal::Exit;
 use thiserror::Error;
 
 /// Why a command that opens the database failed.
@@ -67,15 +68,40 @@ pub enum AdminError {
     /// An invalid argument: its value, and what is allowed.
     #[error("{0}")]
     Argument(String),
+    /// Something exists already.
+    #[error("{0}")]
+    Exists(String),
     /// An argument names something that does not exist.
     #[error("{0}")]
     NotFound(String),
+    /// A signal ended the command before it was done.
+    #[error("interrupted: nothing was changed")]
+    Interrupted,
     /// The command would do harm, such as replacing a file.
     #[error("{0}")]
     Refused(String),
 }
 
 impl AdminError {
+    /// The exit code.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Argument(_) | Self::Name(_) => Exit::Usage,
+            Self::NotFound(_) | Self::NoDatabase(_) => Exit::NotFound,
+            Self::Exists(_) | Self::Locked(_) => Exit::Conflict,
+            Self::Config(_)
+            | Self::Program(_)
+            | Self::Failed { .. }
+            | Self::File { .. }
+            | Self::System(_)
+            | Self::Host(_)
+            | Self::Hook(_)
+            | Self::NotMigrated { .. }
+            | Self::Interrupted
+            | Self::Refused(_) => Exit::Failure,
+        }
+    }
+
     /// A part of the server failed.
     pub(crate) fn failed<E: Into<Box<dyn Error + Send + Sync>>>(
         what: impl Into<String>,

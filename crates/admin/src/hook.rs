@@ -10,7 +10,7 @@ use signalbox_domain::ports::Repository;
 use signalbox_domain::queue::Fact;
 use signalbox_git::{answer_push, read_push};
 use signalbox_hosts::{PushAnswer, PushCommand, PushOptions, PushedPullRequest};
-use signalbox_terminal::{causes, chain, complain, note};
+use signalbox_terminal::{causes, chain, complain, note, shell_word};
 use url::form_urlencoded;
 
 use crate::AdminError;
@@ -174,7 +174,7 @@ async fn report(app: &Offline, repository: &Repository, pushed: &PushedPullReque
     note(&format!("pull request {number} {change}: {}", pull_request.title));
     let of_queue = match target.as_str() {
         "main" => format!("--repo {}", repository.name),
-        other => format!("--repo {} --branch {other}", repository.name),
+        other => format!("--repo {} --branch {}", repository.name, shell_word(other)),
     };
     match queue_page(app, repository, target).await {
         Ok(Some(page)) => note(&format!("  {page}&pr={number}")),

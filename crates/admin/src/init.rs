@@ -8,9 +8,9 @@ use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, RepoName};
 use signalbox_domain::ports::Repository;
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Scope, TokenText};
-use signalbox_git::{BareRepository, CONFIG_FILE, shell_quoted};
+use signalbox_git::{BareRepository, CONFIG_FILE};
 use signalbox_services::{Error, NewToken, TokenService};
-use signalbox_terminal::{complain, say};
+use signalbox_terminal::{Format, complain, say, say_json, shell_word};
 
 use crate::AdminError;
 use crate::doctor::sandbox;
@@ -39,7 +39,7 @@ pub struct Init {
     #[arg(long, value_name = "BARE_REPO", conflicts_with = "folder")]
     repo: Option<PathBuf>,
     /// The organization; created when it does not exist.
-    #[arg(long, value_name = "SLUG", default_value = "local")]
+    #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG", default_value = "local")]
     org: String,
     /// The name of the repository in commands and in the API; default: git.local, the organization
     /// and the name of the folder.
@@ -48,14 +48,13 @@ pub struct Init {
     /// The target branch of the queue; default: the repository's default branch, or main.
     #[arg(long)]
     branch: Option<String>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// Creates what is missing, and leaves the rest unchanged: a second run changes nothing.
 pub async fn init(program: &dyn Program, action: Init) -> Result<(), AdminError> {
-    let Init { folder, repo, org, name, branch, json } = action;
+    let Init { folder, repo, org, name, branch, format } = action;
     let config = config(program)?;
     let slug = OrgSlug::new(org.as_str())?;
     let branch = branch.map(BranchName::new).transpose()?;
@@ -82,12 +81,12 @@ pub async fn init(program: &dyn Program, action: Init) -> Result<(), AdminError>
     }
     let token = token(&app, org, &repository).await?;
     let data = std::path::absolute(app.config.data_dir())?;
-    if json {
+    if format.is_json() {
         let line = json!({
             "repo": name.to_string(), "path": folder, "branch": branch.as_str(),
             "org": slug.as_str(), "dataDir": data, "token": token.as_ref().map(TokenText::reveal),
         });
-        say(&line.to_string());
+        say_json(&line);
     } else {
         let created = if is_new { "created" } else { "found" };
         say(&format!("{created} the bare repository {}", folder.display()));
@@ -228,7 +227,7 @@ fn next_commands(
         ("--data-dir", flags.data_dir.as_deref().map(Path::to_string_lossy)),
     ] {
         if let Some(value) = value {
-            serve = format!("{serve} {flag} {}", word(&value));
+            serve = format!("{serve} {flag} {}", shell_word(&value));
         }
     }
     match token {
@@ -242,23 +241,14 @@ fn next_commands(
              token create"
         )),
     }
-    let path = word(&folder.to_string_lossy());
+    let path = shell_word(&folder.to_string_lossy());
+    let push = shell_word(&format!("HEAD:refs/for/{branch}"));
     let option =
-        if branch.as_str() == "main" { String::new() } else { format!(" --branch {branch}") };
+        if branch.as_str() == "main" { String::new() } else { format!(" --branch {}", shell_word(branch.as_str())) };
     say(&format!(
         "\nNext, start the server and leave it running. Then commit a change in a clone of \
          {path}, push it as a pull request, and look at the queue:\n\n  {serve}\n  \
-         git push {path} HEAD:refs/for/{branch} -o topic=first -o submit\n  \
+         git push {path} {push} -o topic=first -o submit\n  \
          signalbox queue status --repo {name}{option}"
     ));
-}
-
-/// A word for a shell, quoted where it must be.
-fn word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@=+".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        shell_quoted(text)
-    }
 }

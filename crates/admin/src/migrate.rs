@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 use signalbox_config::without_password;
-use signalbox_terminal::say;
+use signalbox_terminal::{Format, Progress, Table, say_json};
 
 use crate::AdminError;
 use crate::database::existing_database;
@@ -14,13 +14,24 @@ pub enum Migrate {
     /// List applied and pending migrations.
     #[command(after_help = "Example: signalbox migrate status --json")]
     Status {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// Apply pending migrations.
     #[command(after_help = "Example: signalbox migrate up --database sqlite://signalbox.db")]
-    Up,
+    Up {
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+impl Migrate {
+    /// The form of the output.
+    const fn format(self) -> Format {
+        match self {
+            Self::Status { format } | Self::Up { format } => format,
+        }
+    }
 }
 
 pub async fn migrate(program: &dyn Program, action: Option<Migrate>) -> Result<(), AdminError> {
@@ -33,24 +44,30 @@ pub async fn migrate(program: &dyn Program, action: Option<Migrate>) -> Result<(
     let shown = without_password(&url);
     let failed = || AdminError::failed(shown.clone());
     let database = signalbox_persistence::connect(&url).await.map_err(failed())?;
-    match action.unwrap_or(Migrate::Up) {
-        Migrate::Status { json } => {
+    let format = action.map(Migrate::format).unwrap_or_default();
+    match action {
+        Some(Migrate::Status { .. }) => {
             let status = database.migration_status().await.map_err(failed())?;
-            if json {
-                let line = json!({ "applied": status.applied, "pending": status.pending });
-                say(&line.to_string());
+            if format.is_json() {
+                say_json(&json!({ "applied": status.applied, "pending": status.pending }));
                 return Ok(());
             }
-            for version in &status.applied {
-                say(&format!("{version} applied"));
+            let mut table = Table::new("no migrations found", &["MIGRATION", "STATE"]);
+            for version in status.applied {
+                table.row([version.into(), "applied".into()]);
             }
-            for version in &status.pending {
-                say(&format!("{version} pending"));
+            for version in status.pending {
+                table.row([version.into(), "pending".into()]);
             }
+            table.print();
         }
-        Migrate::Up => {
+        Some(Migrate::Up { .. }) | None => {
+            let progress = Progress::endless("applying migrations");
             let applied = database.migrate().await.map_err(failed())?;
-            say(&format!("applied {} migrations to {shown}", applied.len()));
+            drop(progress);
+            format.say(&json!({ "applied": applied, "database": shown }), || {
+                format!("applied {} migrations to {shown}", applied.len())
+            });
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::Args;
 use signalbox_domain::audit::{AuditAction, AuditFields};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
 use signalbox_domain::ports::{Org, Repository};
@@ -9,6 +10,33 @@ use signalbox_domain::ports::{Org, Repository};
 use crate::AdminError;
 use crate::audit::note;
 use crate::program::Offline;
+
+/// The repository of a command.
+#[derive(Args)]
+pub struct RepositoryArg {
+    /// HOST/OWNER/NAME.
+    #[arg(
+        long = "repo",
+        env = "SIGNALBOX_REPO",
+        value_name = "HOST/OWNER/NAME",
+        value_parser = RepoName::parse
+    )]
+    repo: Option<RepoName>,
+    /// The same as an argument.
+    #[arg(value_name = "REPOSITORY", value_parser = RepoName::parse, hide = true)]
+    name: Option<RepoName>,
+}
+
+impl RepositoryArg {
+    /// The argument; otherwise the option or the variable.
+    pub(crate) fn name(self) -> Result<RepoName, AdminError> {
+        let missing = || {
+            let words = "no repository: give --repo HOST/OWNER/NAME or set SIGNALBOX_REPO";
+            AdminError::Argument(words.to_owned())
+        };
+        self.name.or(self.repo).ok_or_else(missing)
+    }
+}
 
 /// The organization with that slug, created when it does not exist.
 pub(crate) async fn organization(app: &Offline, slug: &str) -> Result<Org, AdminError> {
@@ -50,18 +78,17 @@ pub(crate) async fn slugs(app: &Offline) -> Result<BTreeMap<OrgId, OrgSlug>, Adm
 /// one.
 pub(crate) async fn repository(
     app: &Offline,
-    name: &str,
+    name: &RepoName,
     org: Option<&str>,
 ) -> Result<Repository, AdminError> {
-    let name = RepoName::parse(name)?;
     let org = existing_organization(app, org).await?.map(|it| it.id);
     let all = app.context.stores.account.repos.list(org).await;
     let all = all.map_err(AdminError::failed("repositories"))?;
     let named =
-        |it: &Repository| it.name.is_same(&name, app.context.hosts.any_case(it.org, &name.host));
+        |it: &Repository| it.name.is_same(name, app.context.hosts.any_case(it.org, &name.host));
     let mut found: Vec<_> = all.into_iter().filter(named).collect();
-    if found.iter().any(|it| it.name == name) {
-        found.retain(|it| it.name == name);
+    if found.iter().any(|it| it.name == *name) {
+        found.retain(|it| it.name == *name);
     }
     let mut found = found.into_iter();
     match (found.next(), found.next()) {
@@ -70,7 +97,7 @@ pub(crate) async fn repository(
             "several organizations have {name}: choose one with --org"
         ))),
         (None, _) => Err(AdminError::NotFound(format!(
-            "repository {name} is not registered: run signalbox repo add {name} --org SLUG --path DIR"
+            "repository {name} is not registered: run signalbox repo add --repo {name} --org SLUG --path DIR"
         ))),
     }
 }

@@ -8,11 +8,11 @@ use signalbox_config::{Config, has_password};
 use signalbox_domain::audit::{AuditAction, AuditFields};
 use signalbox_domain::ids::{OrgId, RepoId, RepoName};
 use signalbox_domain::ports::Repository;
-use signalbox_terminal::{complain, say};
+use signalbox_terminal::{Format, Table, complain, say_json};
 
 use crate::AdminError;
 use crate::audit::note;
-use crate::offline::{existing_organization, organization, slugs};
+use crate::offline::{RepositoryArg, existing_organization, organization, slugs};
 use crate::program::{Offline, Program, open, open_for_setup};
 
 #[derive(Subcommand)]
@@ -22,10 +22,10 @@ pub enum Repo {
         after_help = "Example: signalbox repo add git.local/acme/calc --org acme --path /srv/calc.git"
     )]
     Add {
-        /// HOST/OWNER/NAME, as in the API.
-        name: String,
+        #[command(flatten)]
+        repo: RepositoryArg,
         /// The organization; created when it does not exist.
-        #[arg(long, value_name = "SLUG")]
+        #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG")]
         org: String,
         /// The bare repository; default: OWNER/NAME.git in the configured folder of its host.
         #[arg(long, value_name = "BARE_REPO")]
@@ -33,26 +33,24 @@ pub enum Repo {
         /// Do not install the hook that accepts pushes to refs/for/….
         #[arg(long)]
         no_hooks: bool,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// List repositories, with their public ids for uploads without a token.
     #[command(after_help = "Example: signalbox repo list --json")]
     List {
         /// Only repositories of this organization.
-        #[arg(long, value_name = "SLUG")]
+        #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG")]
         org: Option<String>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
 }
 
 pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError> {
     match action {
-        Repo::Add { name, org, path, no_hooks, json } => {
-            let name = RepoName::parse(&name)?;
+        Repo::Add { repo, org, path, no_hooks, format } => {
+            let name = repo.name()?;
             let absolute = |path: PathBuf| path.canonicalize().map_err(AdminError::file(&path));
             let path = path.map(absolute).transpose()?;
             let app = open_for_setup(program).await?;
@@ -60,13 +58,15 @@ pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError>
             let kept = register(program, &app, org.id, name.clone(), path, !no_hooks).await?;
             let (id, path) = (kept.id.to_string(), kept.path.unwrap_or_default());
             let line = json!({ "id": id, "name": name.to_string(), "path": path });
-            say(&if json { line.to_string() } else { format!("{name} at {path}") });
+            format.say(&line, || format!("{name} at {path}"));
         }
-        Repo::List { org, json } => {
+        Repo::List { org, format } => {
             let app = open(program).await?;
             let org = existing_organization(&app, org.as_deref()).await?;
             let slugs = slugs(&app).await?;
             let repos = app.context.stores.account.repos.list(org.map(|it| it.id)).await;
+            let headers = ["REPOSITORY", "ORGANIZATION", "PUBLIC ID", "PATH…"];
+            let mut table = Table::new("no repositories found", &headers);
             for repo in repos.map_err(AdminError::failed("repositories"))? {
                 let (id, name) = (repo.id.to_string(), repo.name.to_string());
                 let public_id = app.uploads.public_id(&repo).await;
@@ -75,10 +75,14 @@ pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError>
                 let line = json!({
                     "id": id, "org": org, "name": name, "path": repo.path, "publicId": public_id,
                 });
-                let path = repo.path.unwrap_or_default();
-                let words = format!("{name} {path} ({org}, public id {public_id})");
-                say(&if json { line.to_string() } else { words });
+                if format.is_json() {
+                    say_json(&line);
+                } else {
+                    let path = repo.path.unwrap_or_default();
+                    table.row([name.into(), org.into(), public_id.into(), path.into()]);
+                }
             }
+            table.print_unless(format);
         }
     }
     Ok(())

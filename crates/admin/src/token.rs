@@ -2,12 +2,12 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 use signalbox_domain::ids::{OrgSlug, RepoName, TokenId};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Compatibility, EnumCase, Scope, Token as Stored, TokenText};
 use signalbox_services::{MAX_TOKEN_DAYS, NewToken, TokenError, TokenService};
-use signalbox_terminal::say;
+use signalbox_terminal::{Cell, Format, Table, say_json, written};
 
 use crate::AdminError;
 use crate::offline::{existing_organization, organization, slugs};
@@ -27,7 +27,7 @@ pub enum Token {
     )]
     Create {
         /// The organization; created when it does not exist.
-        #[arg(long, value_name = "SLUG")]
+        #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG")]
         org: String,
         /// A name for the token.
         #[arg(long, default_value = "token")]
@@ -38,8 +38,8 @@ pub enum Token {
         #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
         scopes: Vec<String>,
         /// The repositories that it is limited to; default: all.
-        #[arg(long = "repo", value_name = "HOST/OWNER/NAME")]
-        repos: Vec<String>,
+        #[arg(long = "repo", value_name = "HOST/OWNER/NAME", value_parser = RepoName::parse)]
+        repos: Vec<RepoName>,
         /// When it expires: 90d, 12h, 30m, or never.
         #[arg(long, default_value = "90d")]
         expires: String,
@@ -51,25 +51,25 @@ pub enum Token {
         /// Deprecated: lower is --compat v1-live, upper is --compat specification.
         #[arg(long, value_enum, conflicts_with = "compat")]
         enum_case: Option<Case>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// List tokens.
     #[command(after_help = "Example: signalbox token list --json")]
     List {
         /// Only tokens of this organization.
-        #[arg(long, value_name = "SLUG")]
+        #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG")]
         org: Option<String>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// Revoke a token.
     #[command(after_help = "Example: signalbox token revoke 4f6c0a58-6a0f-4c2b-9d2e-6f3f7a1d5b10")]
     Revoke {
         /// The id of the token.
         id: String,
+        #[command(flatten)]
+        format: Format,
     },
     /// Replace a token; the old one stays valid for the overlap.
     #[command(
@@ -81,19 +81,16 @@ pub enum Token {
         /// How long the old token stays valid.
         #[arg(long, default_value = "1h")]
         overlap: String,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
 }
 
 pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminError> {
     let tokens = |app: &Offline| TokenService::new(app.context.clone());
     match action {
-        Token::Create { org, name, scopes, repos, expires, compat, enum_case, json } => {
+        Token::Create { org, name, scopes, repos, expires, compat, enum_case, format } => {
             let granted = granted(&scopes)?;
-            let repos = repos.iter().map(|name| RepoName::parse(name));
-            let repos = repos.collect::<Result<Vec<_>, _>>()?;
             let expires = if expires == "never" { None } else { Some(span(&expires)?) };
             if expires == Some(Span::ZERO) {
                 let rule = "a token must not expire immediately: expected a duration such as 90d, 12h or 30m, or never";
@@ -107,30 +104,38 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
             let new = NewToken { name, scopes: granted, repos, valid_for: expires, compatibility };
             let app = open_for_setup(program).await?;
             let org = organization(&app, &org).await?.id;
-            show(tokens(&app).create_as_operator(org, new).await, json)?;
+            show(tokens(&app).create_as_operator(org, new).await, format)?;
         }
-        Token::List { org, json } => {
+        Token::List { org, format } => {
             let app = open(program).await?;
             let org = existing_organization(&app, org.as_deref()).await?;
             let (slugs, now) = (slugs(&app).await?, app.context.clock.now());
             let tokens = app.context.stores.account.tokens.list(org.map(|it| it.id)).await;
+            let mut table = Table::new("no tokens found", &HEADERS);
             for token in tokens.map_err(AdminError::failed("tokens"))? {
-                list(&token, &slugs[&token.org], token.is_valid(now), json);
+                let org = &slugs[&token.org];
+                if format.is_json() {
+                    say_json(&described(&token, org, token.is_valid(now)));
+                } else {
+                    row(&mut table, &token, org, token.is_valid(now));
+                }
             }
+            table.print_unless(format);
         }
-        Token::Revoke { id } => {
+        Token::Revoke { id, format } => {
             let id = parse_id(&id)?;
             let app = open(program).await?;
             let revoked = tokens(&app).revoke_as_operator(id).await.map_err(TokenError::Other);
             if !revoked.map_err(failed)? {
                 return Err(failed(TokenError::Unknown(id)));
             }
-            say(&format!("token {id} is revoked"));
+            let line = json!({ "id": id.to_string(), "revoked": true });
+            format.say(&line, || format!("token {id} is revoked"));
         }
-        Token::Rotate { id, overlap, json } => {
+        Token::Rotate { id, overlap, format } => {
             let (id, overlap) = (parse_id(&id)?, span(&overlap)?);
             let app = open(program).await?;
-            show(tokens(&app).rotate_as_operator(id, overlap).await, json)?;
+            show(tokens(&app).rotate_as_operator(id, overlap).await, format)?;
         }
     }
     Ok(())
@@ -157,6 +162,7 @@ fn granted(words: &[String]) -> Result<Vec<Scope>, AdminError> {
 fn failed(error: TokenError) -> AdminError {
     match error {
         TokenError::Other(cause) => AdminError::failed("token")(cause),
+        unknown @ TokenError::Unknown(_) => AdminError::NotFound(unknown.to_string()),
         refused => AdminError::Argument(refused.to_string()),
     }
 }
@@ -166,40 +172,51 @@ fn parse_id(text: &str) -> Result<TokenId, AdminError> {
     text.parse().map(TokenId).map_err(|_| wrong())
 }
 
-fn show(made: Result<(Stored, TokenText), TokenError>, json: bool) -> Result<(), AdminError> {
+fn show(made: Result<(Stored, TokenText), TokenError>, format: Format) -> Result<(), AdminError> {
     let (Stored { id, .. }, text) = made.map_err(failed)?;
-    say(&if json {
-        json!({ "id": id.to_string(), "token": text.reveal() }).to_string()
-    } else {
+    let line = json!({ "id": id.to_string(), "token": text.reveal() });
+    format.say(&line, || {
         format!("{}\nThe token is shown only once. Its id is {id}.", text.reveal())
     });
-    Ok(())
+    // Nobody has read it, and nobody can read it again.
+    let lost = |error| {
+        let revoke = format!("revoke it with: signalbox token revoke {id}");
+        AdminError::Refused(format!("could not print the token: {error}; {revoke}"))
+    };
+    written().map_err(lost)
 }
 
-fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
+/// The columns of a list of tokens.
+const HEADERS: [&str; 7] = ["ID", "STATE", "ORGANIZATION", "NAME…", "SCOPES…", "PROFILE…", "UNTIL"];
+
+fn row(table: &mut Table, token: &Stored, org: &OrgSlug, is_valid: bool) {
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+    table.row([
+        token.id.to_string().into(),
+        if is_valid { "valid" } else { "ended" }.into(),
+        org.as_str().into(),
+        token.name.clone().into(),
+        scopes.join(" ").into(),
+        token.compatibility.as_str().into(),
+        Cell::time(token.expires_at.into_iter().chain(token.revoked_at).min()),
+    ]);
+}
+
+fn described(token: &Stored, org: &OrgSlug, is_valid: bool) -> Value {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
-    let expires = token.expires_at.map(|at| at.to_string());
-    let compat = token.compatibility.as_str();
     let case = match token.compatibility.enum_case() {
         EnumCase::Upper => "upper",
         EnumCase::Lower => "lower",
     };
-    if json {
-        let line = json!({
-            "id": token.id.to_string(), "org": org.as_str(), "name": token.name,
-            "scopes": scopes, "repos": repos, "compat": compat, "enum_case": case, "valid": valid,
-            "created_at": token.created_at.to_string(), "expires_at": expires,
-            "revoked_at": token.revoked_at.map(|at| at.to_string()),
-        });
-        say(&line.to_string());
-        return;
-    }
-    let state = if valid { "valid" } else { "ended" };
-    let (id, name, scopes) = (token.id, &token.name, scopes.join(" "));
-    let end = token.expires_at.into_iter().chain(token.revoked_at).min();
-    let end = end.map_or(String::new(), |at| format!(" until {at}"));
-    say(&format!("{id} {state:5} {org} {name} [{scopes}] {compat}{end}"));
+    json!({
+        "id": token.id.to_string(), "org": org.as_str(), "name": token.name,
+        "scopes": scopes, "repos": repos, "compat": token.compatibility.as_str(),
+        "enum_case": case, "valid": is_valid,
+        "created_at": token.created_at.to_string(),
+        "expires_at": token.expires_at.map(|at| at.to_string()),
+        "revoked_at": token.revoked_at.map(|at| at.to_string()),
+    })
 }
 
 fn profiles() -> PossibleValuesParser {

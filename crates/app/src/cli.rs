@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use serde_json::json;
 use signalbox_config::{Config, Flags};
-use signalbox_terminal::{causes, complain};
+use signalbox_terminal::{Format, causes, complain, say, say_json, written};
 
 use crate::error::AppError;
 use crate::hosts::KINDS;
+use crate::manuals::Manuals;
 use crate::program::Signalbox;
 
 /// The configuration file of the server of this machine.
@@ -89,7 +91,7 @@ enum Command {
     /// Pull requests on a plain git host.
     #[command(
         subcommand,
-        after_help = "Example: signalbox pr open git.local/acme/calc --branch fix --json"
+        after_help = "Example: signalbox pr open --repo git.local/acme/calc --branch fix --json"
     )]
     Pr(signalbox_admin::Pr),
     /// Merge queues of a running server.
@@ -110,7 +112,7 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox tests upload --repo git.local/acme/calc --branch main --sha 1f0c… junit.xml"
     )]
     Tests(signalbox_cli::Tests),
-    /// Webhooks of a running server.
+    /// Webhooks of a running server. The token needs the scope queue:admin and all repositories.
     #[command(
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox webhooks create https://hooks.acme.test/x --event pull_request.merged"
@@ -119,9 +121,8 @@ enum Command {
     /// Check everything that a server needs: one line per check; exit code 1 when one fails.
     #[command(after_help = "Example: signalbox doctor --config signalbox.toml --json")]
     Doctor {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
         /// Check only this git host, with the configured credentials.
         #[arg(long)]
         host: Option<String>,
@@ -132,6 +133,8 @@ enum Command {
     Backup {
         /// The new archive.
         file: PathBuf,
+        #[command(flatten)]
+        format: Format,
     },
     /// Restore a backup into the configured database; no server may be running.
     #[command(after_help = "Example: signalbox restore /var/backups/signalbox-2026-11-21.tar.gz")]
@@ -145,6 +148,8 @@ enum Command {
         /// Change nothing: check that the archive is complete and its database can be restored.
         #[arg(long, conflicts_with = "replace")]
         verify: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// The audit log.
     #[command(subcommand, after_help = "Example: signalbox audit list --json")]
@@ -173,10 +178,11 @@ enum Command {
     /// Print the version.
     #[command(after_help = "Example: signalbox version --json")]
     Version {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
+    #[command(flatten)]
+    Manuals(Manuals),
     /// Called by git.
     #[command(subcommand, hide = true)]
     Hook(signalbox_admin::Hook),
@@ -199,7 +205,7 @@ pub fn command() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
 }
 
-/// Runs the program. Exit codes: 0 success, 1 failure, 2 invalid usage.
+/// Runs the program. The exit codes are those of [`Exit`].
 pub fn run() -> ExitCode {
     if let Some(code) = KINDS.help() {
         return code;
@@ -214,13 +220,12 @@ pub fn run() -> ExitCode {
         }
         Err(error) => Err(error.into()),
     };
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            complain(&causes(&error));
-            ExitCode::FAILURE
-        }
-    }
+    // What a command has printed counts only if it arrived.
+    let done = done.and_then(|code| written().map(|()| code).map_err(AppError::Output));
+    done.unwrap_or_else(|error| {
+        complain(&causes(&error));
+        error.exit().into()
+    })
 }
 
 /// A file that this user may not look for counts as present: its settings must not be missed.
@@ -264,39 +269,41 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
         Command::Webhooks(Webhooks::ForgetKey) => {
             signalbox_admin::forget_key(&Signalbox(flags)).await?;
         }
-        Command::Doctor { json, host } => {
-            if !signalbox_admin::doctor(&Signalbox(flags), json, host.as_deref()).await {
+        Command::Doctor { format, host } => {
+            if !signalbox_admin::doctor(&Signalbox(flags), format, host.as_deref()).await {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        Command::Backup { file } => signalbox_admin::backup(&Signalbox(flags), &file).await?,
-        Command::Restore { file, verify: true, .. } => {
-            signalbox_admin::verify(&Signalbox(flags), &file).await?;
+        Command::Backup { file, format } => {
+            signalbox_admin::backup(&Signalbox(flags), &file, format).await?;
         }
-        Command::Restore { file, replace, .. } => {
-            signalbox_admin::restore(&Signalbox(flags), &file, replace).await?;
+        Command::Restore { file, verify: true, format, .. } => {
+            signalbox_admin::verify(&Signalbox(flags), &file, format).await?;
+        }
+        Command::Restore { file, replace, format, .. } => {
+            signalbox_admin::restore(&Signalbox(flags), &file, replace, format).await?;
         }
         Command::Audit(action) => signalbox_admin::audit(&Signalbox(flags), action).await?,
         Command::Events(action) => signalbox_cli::events(action).await?,
-        Command::Simulate(simulate) => signalbox_terminal::say(&simulate.run()?),
+        Command::Simulate(simulate) => {
+            let text = simulate.run()?;
+            simulate.format.say(&text, || text.clone());
+        }
+        Command::Manuals(manuals) => {
+            let text = manuals.text()?;
+            if !text.is_empty() {
+                say(&text);
+            }
+        }
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags, KINDS)?;
             let effective = config.effective(KINDS)?;
-            signalbox_terminal::say(if print_effective {
-                &effective
-            } else {
-                "the configuration is valid"
-            });
+            say(if print_effective { &effective } else { "the configuration is valid" });
         }
-        Command::Openapi => signalbox_terminal::say(crate::openapi_document().trim_end()),
-        Command::Version { json } => {
+        Command::Openapi => say_json(&crate::openapi_document().trim_end()),
+        Command::Version { format } => {
             let version = env!("CARGO_PKG_VERSION");
-            let text = if json {
-                serde_json::json!({ "version": version }).to_string()
-            } else {
-                format!("signalbox {version}")
-            };
-            signalbox_terminal::say(&text);
+            format.say(&json!({ "version": version }), || format!("signalbox {version}"));
         }
         Command::Hook(action) => signalbox_admin::hook(&Signalbox(flags), action).await?,
     }

@@ -11,6 +11,7 @@ use signalbox_domain::ids::InvalidName;
 use signalbox_hosts::ConnectError;
 use signalbox_simulator::SimulationError;
 use signalbox_telemetry::TelemetryError;
+use signalbox_terminal::Exit;
 use thiserror::Error;
 
 /// Why the program ended.
@@ -57,12 +58,33 @@ pub(crate) enum AppError {
         #[source]
         error: Box<dyn Error + Send + Sync>,
     },
+    /// The standard output could not be written.
+    #[error("could not write the output: {0}")]
+    Output(&'static std::io::Error),
     /// The operating system refused a call that names no address and no file.
     #[error(transparent)]
     System(#[from] std::io::Error),
 }
 
 impl AppError {
+    /// The exit code.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Admin(error) => error.exit(),
+            Self::Cli(error) => error.exit(),
+            Self::Config(_)
+            | Self::Demo(_)
+            | Self::Simulation(_)
+            | Self::Host(_)
+            | Self::Telemetry(_)
+            | Self::Name(_)
+            | Self::Listen { .. }
+            | Self::Failed { .. }
+            | Self::Output(_)
+            | Self::System(_) => Exit::Failure,
+        }
+    }
+
     /// A part of the server could not start.
     pub(crate) fn failed<E: Into<Box<dyn Error + Send + Sync>>>(
         what: impl Into<String>,

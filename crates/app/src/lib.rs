@@ -5,6 +5,7 @@ mod cli;
 mod error;
 mod hosts;
 mod loops;
+mod manuals;
 mod pages;
 mod probe;
 mod program;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use signalbox_client::ClientError;
-use signalbox_domain::ids::InvalidName;
+use signalbox_client::{ClientError, StatusCode};
+use signalbox_terminal::Exit;
 use thiserror::Error;
 
 use crate::queue_set::SettingError;
@@ -12,11 +12,14 @@ use crate::queue_set::SettingError;
 #[derive(Debug, Error)]
 pub enum CliError {
     /// The server could not be reached, refused the request or sent an invalid response.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    /// The repository is not in the form HOST/OWNER/NAME.
-    #[error(transparent)]
-    Repository(#[from] InvalidName),
+    #[error("{call}{}", advice(call))]
+    Client {
+        /// The error of the call.
+        call: ClientError,
+    },
+    /// There is no token.
+    #[error("no API token: set SIGNALBOX_TOKEN or give --token")]
+    NoToken,
     /// An invalid setting of a queue.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -108,6 +111,9 @@ pub enum CliError {
         /// The error of the operating system.
         error: std::io::Error,
     },
+    /// The signals that end a command could not be waited for.
+    #[error("could not wait for signals: {0}")]
+    Signals(std::io::Error),
     /// A file could not be read.
     #[error("{}: {error}", file.display())]
     File {
@@ -116,4 +122,66 @@ pub enum CliError {
         /// The error of the operating system.
         error: std::io::Error,
     },
+}
+
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
+        Self::Client { call: error }
+    }
+}
+
+/// Where the setting comes from that may be wrong.
+fn advice(error: &ClientError) -> &'static str {
+    match error {
+        ClientError::Server { .. }
+        | ClientError::Unreachable { .. }
+        | ClientError::Silent { .. } => "; check SIGNALBOX_SERVER or --server",
+        ClientError::Token => "; check SIGNALBOX_TOKEN or --token",
+        ClientError::Refused { status, .. } if *status == StatusCode::UNAUTHORIZED => {
+            "; check SIGNALBOX_TOKEN or --token"
+        }
+        ClientError::Refused { .. } | ClientError::Setup(_) | ClientError::Unreadable { .. } => "",
+    }
+}
+
+impl CliError {
+    /// The exit code.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Client { call } => of_call(call),
+            Self::NoToken
+            | Self::Setting(_)
+            | Self::Pattern { .. }
+            | Self::Since { .. }
+            | Self::Layout { .. } => Exit::Usage,
+            Self::Interrupted { error, .. } => error.exit(),
+            Self::Malformed { .. }
+            | Self::NotImported { .. }
+            | Self::NoRecord { .. }
+            | Self::Record { .. }
+            | Self::Clone { .. }
+            | Self::NotVerified { .. }
+            | Self::Command { .. }
+            | Self::Signals(_)
+            | Self::File { .. } => Exit::Failure,
+        }
+    }
+}
+
+fn of_call(error: &ClientError) -> Exit {
+    match error {
+        ClientError::Server { .. } | ClientError::Token => Exit::Usage,
+        ClientError::Unreachable { .. } | ClientError::Silent { .. } => Exit::Unreachable,
+        ClientError::Refused { status, .. } => match *status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Exit::Unauthorized,
+            StatusCode::NOT_FOUND => Exit::NotFound,
+            StatusCode::CONFLICT => Exit::Conflict,
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => Exit::Busy,
+            _ => Exit::Failure,
+        },
+        ClientError::Setup(_) | ClientError::Unreadable { .. } => Exit::Failure,
+    }
 }

@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use signalbox_client::{Client, Event, EventsPage, EventsQuery};
-use signalbox_terminal::{causes, complain};
+use signalbox_client::{Event, EventsQuery, FollowQuery, Heard, Reply, StreamExt};
+use signalbox_terminal::{
+    Cell, Format, Table, causes, complain, is_closed, one_line, say, say_json,
+};
 
 use crate::CliError;
-use crate::server::{Server, show};
+use crate::server::{Server, list};
 
-/// How long `tail` waits between two requests.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Page size, in events.
+/// The most events of a page.
 const PAGE: u32 = 100;
+/// How often `tail` looks whether anything reads its output.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The server and the filter.
 #[derive(Args)]
@@ -22,9 +24,8 @@ pub struct Asked {
     kinds: Option<String>,
     #[command(flatten)]
     server: Server,
-    /// Print JSON, one event per line.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 #[derive(Subcommand)]
@@ -38,12 +39,12 @@ pub enum Events {
         #[arg(long, value_name = "POSITION", default_value = "0")]
         after: String,
         /// The most events to list.
-        #[arg(long, default_value_t = PAGE, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        #[arg(long, default_value_t = PAGE, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
         #[command(flatten)]
         asked: Asked,
     },
-    /// Follow new events until interrupted.
+    /// Follow new events until interrupted, also across restarts of the server.
     #[command(after_help = "Example: signalbox events tail --type pull_request.failed --json")]
     Tail {
         /// Start after this position; default: only new events.
@@ -57,68 +58,57 @@ pub enum Events {
 pub async fn events(action: Events) -> Result<(), CliError> {
     match action {
         Events::List { after, limit, asked } => {
-            page(&asked.server.client()?, &asked, &after, limit).await.map(drop)
+            let query = EventsQuery { after, limit: limit.min(PAGE), kinds: asked.kinds.clone() };
+            let events = asked.server.client()?.all_events(query);
+            let events = events.take(usize::try_from(limit).unwrap_or(usize::MAX));
+            let headers = ["POSITION", "TIME", "EVENT", "SUBJECT…", "REASON…"];
+            let mut table = Table::new("no events found", &headers);
+            list(events, asked.format, &mut table, row).await
         }
-        Events::Tail { after, asked } => tail(&asked, after).await,
+        Events::Tail { after, asked } => tail(asked, after).await,
     }
 }
 
-/// Prints a page, and returns the next position and whether there are more events.
-async fn page(
-    client: &Client,
-    asked: &Asked,
-    after: &str,
-    limit: u32,
-) -> Result<(String, bool), CliError> {
-    let page = read(client, asked, after, limit).await?;
-    page.events.iter().for_each(|event| show(event, asked.json, line));
-    let at_end = page.next == page.newest;
-    let next = page.next.unwrap_or_else(|| after.to_owned());
-    let more = !at_end && next != after;
-    Ok((next, more))
-}
-
-async fn read(
-    client: &Client,
-    asked: &Asked,
-    after: &str,
-    limit: u32,
-) -> Result<EventsPage, CliError> {
-    let query = EventsQuery { after: after.to_owned(), limit, kinds: asked.kinds.clone() };
-    Ok(client.events(&query).await?.value)
-}
-
-async fn tail(asked: &Asked, after: Option<String>) -> Result<(), CliError> {
-    let client = asked.server.client()?;
-    let mut after = match after {
-        Some(after) => after,
-        None => read(&client, asked, "0", 1).await?.newest.unwrap_or_else(|| "0".to_owned()),
-    };
-    let mut failing = false;
-    loop {
-        match page(&client, asked, &after, PAGE).await {
-            Ok((next, more)) => {
-                (after, failing) = (next, false);
-                if more {
-                    continue;
-                }
-            }
-            Err(error) if failing => return Err(error),
-            Err(error) => {
-                // A restarting server is back soon.
-                complain(&format!("retrying: {}", causes(&error)));
-                failing = true;
-            }
+async fn tail(asked: Asked, after: Option<String>) -> Result<(), CliError> {
+    let query = FollowQuery { after, kinds: asked.kinds };
+    let mut events = std::pin::pin!(asked.server.client()?.follow_events(query));
+    while !is_closed() {
+        let Ok(heard) = tokio::time::timeout(LOOK, events.next()).await else { continue };
+        let Some(heard) = heard else { break };
+        match heard? {
+            Heard::Event(event) => print(&event, asked.format),
+            Heard::Lost(error) => complain(&format!("retrying: {}", causes(&CliError::from(error)))),
         }
-        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+fn print(event: &Reply<Event>, format: Format) {
+    if format.is_json() {
+        say_json(&event.json);
+    } else {
+        say(&line(&event.value));
     }
 }
 
 /// An event as a line: position, time, name, subject and reason.
 fn line(event: &Event) -> String {
+    let Event { position, kind, timestamp, .. } = event;
+    let (about, reason) = (one_line(&about(event)), one_line(&reason(event)));
+    format!("{position:>8}  {timestamp}  {kind:32} {about}  {reason}").trim_end().to_owned()
+}
+
+fn row(table: &mut Table, event: Event) {
+    let (about, reason) = (about(&event), reason(&event));
+    let Event { position, kind, timestamp, .. } = event;
+    table.row([position.into(), Cell::Time(timestamp), kind.into(), about.into(), reason.into()]);
+}
+
+/// The subject of an event.
+fn about(event: &Event) -> String {
     let payload = &event.payload;
     let branch = payload.target_branch.as_deref().unwrap_or_default();
-    let about = match (payload.pr_number, &payload.pr_numbers, &payload.test_case) {
+    match (payload.pr_number, &payload.pr_numbers, &payload.test_case) {
         (Some(pr), ..) => format!("#{pr} for {branch}"),
         (None, Some(prs), _) => {
             let prs: Vec<String> = prs.iter().map(|pr| format!("#{pr}")).collect();
@@ -128,16 +118,18 @@ fn line(event: &Event) -> String {
         (None, None, None) => {
             format!("{branch} is {}", payload.state.as_deref().unwrap_or_default())
         }
-    };
+    }
+}
+
+fn reason(event: &Event) -> String {
+    let payload = &event.payload;
     let reasons = [
         &payload.queued_reason,
         &payload.failure_reason,
         &payload.cancellation_reason,
         &payload.merged_reason,
     ];
-    let reason: String = reasons.into_iter().flatten().map(String::as_str).collect();
-    let Event { position, kind, timestamp, .. } = event;
-    format!("{position:>8}  {timestamp}  {kind:32} {about}  {reason}").trim_end().to_owned()
+    reasons.into_iter().flatten().map(String::as_str).collect()
 }
 
 #[cfg(test)]

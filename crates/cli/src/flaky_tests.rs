@@ -2,24 +2,23 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_client::{
-    QuarantineDecision, QuarantineSetting, QuarantinedTest, TestFlag, UnhealthyStatus,
+    QuarantineDecision, QuarantineSetting, QuarantinedTest, StreamExt, TestFlag, UnhealthyStatus,
     UnhealthyTest,
 };
+use signalbox_terminal::{Format, Table};
 
 use crate::CliError;
-use crate::server::{Server, repo, show};
+use crate::server::{Organization, Repository, Server, list, show};
 
 /// The server and the repository.
 #[derive(Args)]
 pub struct RepositoryArgs {
-    /// HOST/OWNER/NAME.
-    #[arg(long)]
-    repo: String,
+    #[command(flatten)]
+    repo: Repository,
     #[command(flatten)]
     server: Server,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// The tests to list.
@@ -86,9 +85,8 @@ pub enum FlakyTests {
         /// The tests to list.
         #[arg(long, value_enum, default_value = "flaky")]
         which: Which,
-        /// The slug of the token's organization.
-        #[arg(long, env = "SIGNALBOX_ORG")]
-        org: String,
+        #[command(flatten)]
+        org: Organization,
         #[command(flatten)]
         place: RepositoryArgs,
     },
@@ -97,9 +95,8 @@ pub enum FlakyTests {
         after_help = "Example: signalbox tests unhealthy --repo git.local/acme/calc --org acme"
     )]
     Unhealthy {
-        /// The slug of the token's organization.
-        #[arg(long, env = "SIGNALBOX_ORG")]
-        org: String,
+        #[command(flatten)]
+        org: Organization,
         #[command(flatten)]
         place: RepositoryArgs,
     },
@@ -141,67 +138,59 @@ pub enum FlakyTests {
 
 pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), CliError> {
     match action {
-        FlakyTests::List { which, org, place } => list(which, &org, &place).await,
+        FlakyTests::List { which, org, place } => {
+            let (client, repo) = (place.server.client()?, place.repo.repo());
+            let mut table = Table::new("no such tests found", &HEADERS);
+            let status = match which {
+                Which::Flaky => UnhealthyStatus::Flaky,
+                Which::Broken => UnhealthyStatus::Broken,
+                Which::Quarantined => {
+                    let tests = client.all_quarantined_tests(&repo, &org.slug);
+                    return list(tests, place.format, &mut table, quarantined).await;
+                }
+            };
+            let tests = client.all_unhealthy_tests(&repo, &org.slug, status);
+            list(tests, place.format, &mut table, unhealthy).await
+        }
         FlakyTests::Unhealthy { org, place } => {
-            list(Which::Flaky, &org, &place).await?;
-            list(Which::Broken, &org, &place).await
+            let (client, repo) = (place.server.client()?, place.repo.repo());
+            let mut table = Table::new("no flaky or broken tests found", &HEADERS);
+            let of = |status| client.all_unhealthy_tests(&repo, &org.slug, status);
+            let tests = of(UnhealthyStatus::Flaky).chain(of(UnhealthyStatus::Broken));
+            list(tests, place.format, &mut table, unhealthy).await
         }
         FlakyTests::Quarantine { test, decision, until, reason, place } => {
-            let (repo, setting) = (repo(&place.repo)?, decision.setting());
+            let (repo, setting) = (place.repo.repo(), decision.setting());
             let decision =
                 QuarantineDecision { repo, test_id: test, setting, expires_at: until, reason };
             let reply = place.server.client()?.override_quarantine(&decision).await?;
-            show(&reply, place.json, |_| "override set".to_owned());
+            show(&reply, place.format, |_| "override set".to_owned());
             Ok(())
         }
         FlakyTests::Flag { test, remove, reason, place } => {
-            let repo = repo(&place.repo)?;
+            let repo = place.repo.repo();
             let flag = TestFlag { repo, test_id: test, flagged: !remove, reason };
             let reply = place.server.client()?.flag_test(&flag).await?;
-            show(&reply, place.json, |_| if remove { "unflagged" } else { "flagged" }.to_owned());
+            show(&reply, place.format, |_| if remove { "unflagged" } else { "flagged" }.to_owned());
             Ok(())
         }
     }
 }
 
-/// Prints every test of a list, page by page.
-async fn list(which: Which, org: &str, place: &RepositoryArgs) -> Result<(), CliError> {
-    let (client, repo) = (place.server.client()?, repo(&place.repo)?);
-    let mut token = String::new();
-    loop {
-        let status = match which {
-            Which::Flaky => Some(UnhealthyStatus::Flaky),
-            Which::Broken => Some(UnhealthyStatus::Broken),
-            Which::Quarantined => None,
-        };
-        let next = if let Some(status) = status {
-            let found = client.unhealthy_tests(&repo, org, status, &token).await?.value;
-            found.tests.iter().for_each(|test| show(test, place.json, unhealthy));
-            found.page
-        } else {
-            let found = client.quarantined_tests(&repo, org, &token).await?.value;
-            found.quarantined_tests.iter().for_each(|test| show(test, place.json, quarantined));
-            found.page
-        };
-        token = next.next_page_token;
-        if token.is_empty() {
-            return Ok(());
-        }
-    }
+/// The columns of a list of tests.
+const HEADERS: [&str; 5] = ["ID", "STATUS", "QUARANTINED", "VARIANT…", "NAME…"];
+
+fn unhealthy(table: &mut Table, test: UnhealthyTest) {
+    let quarantined = if test.quarantined { "yes" } else { "no" };
+    let status = test.status.value.to_lowercase();
+    let UnhealthyTest { id, name, variant, .. } = test;
+    table.row([id.into(), status.into(), quarantined.into(), variant.into(), name.into()]);
 }
 
-fn unhealthy(test: &UnhealthyTest) -> String {
-    line(&test.id, &test.name, &test.variant, &test.status.value, test.quarantined)
-}
-
-fn quarantined(test: &QuarantinedTest) -> String {
-    line(&test.test_case_id, &test.name, &test.variant, &test.status, true)
-}
-
-fn line(id: &str, name: &str, variant: &str, status: &str, is_quarantined: bool) -> String {
-    let mark = if is_quarantined { ", quarantined" } else { "" };
-    let variant = if variant.is_empty() { String::new() } else { format!(" [{variant}]") };
-    format!("{id} {name}{variant} ({}{mark})", status.to_lowercase())
+fn quarantined(table: &mut Table, test: QuarantinedTest) {
+    let QuarantinedTest { test_case_id, name, variant, status } = test;
+    let status = status.to_lowercase();
+    table.row([test_case_id.into(), status.into(), "yes".into(), variant.into(), name.into()]);
 }
 
 #[cfg(test)]
@@ -209,17 +198,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_of_either_list_is_one_line() {
+    fn tests_of_both_lists_have_the_same_columns() {
         let found = serde_json::json!({
             "id": "1", "name": "adds", "variant": "mac", "status": {"value": "flaky"},
             "quarantined": false,
         });
-        let found: UnhealthyTest = serde_json::from_value(found).expect("a test");
-        assert_eq!(unhealthy(&found), "1 adds [mac] (flaky)");
+        let mut table = Table::new("", &HEADERS);
+        unhealthy(&mut table, serde_json::from_value(found).expect("a test"));
         let found = serde_json::json!({
             "test_case_id": "2", "name": "subtracts", "variant": "", "status": "BROKEN",
         });
-        let found: QuarantinedTest = serde_json::from_value(found).expect("a test");
-        assert_eq!(quarantined(&found), "2 subtracts (broken, quarantined)");
+        quarantined(&mut table, serde_json::from_value(found).expect("a test"));
+        let lines = [
+            "ID  STATUS  QUARANTINED  VARIANT  NAME",
+            "1   flaky   no           mac      adds",
+            "2   broken  yes                   subtracts",
+        ];
+        assert_eq!(table.text(None), lines.join("\n"));
     }
 }

@@ -21,6 +21,7 @@ pub use events::{Events, events};
 pub use proof::{Proof, proof};
 pub use queue::{Queue, queue};
 pub use queue_set::SettingError;
+pub use server::{Organization, Repository};
 pub use tests::{Tests, tests};
 pub use webhooks::{Webhooks, webhooks};
 

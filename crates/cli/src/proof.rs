@@ -4,13 +4,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use signalbox_client::{Client, Entry, QueueRef};
-use signalbox_domain::ids::{BranchName, PrNumber, Sha, TreeId};
+use serde_json::json;
+use signalbox_client::{Entry, QueueRef};
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha, TreeId};
 use signalbox_domain::queue::{LandingProof, MergeMethod};
 use signalbox_git::{LandingRecord, verify_landing};
+use signalbox_terminal::{Format, say_json};
 
 use crate::queue::QueueArgs;
-use crate::server::{repo, show};
+use crate::server::{Server, repo, show};
 use crate::{CliError, say};
 
 #[derive(Subcommand)]
@@ -35,6 +37,8 @@ pub enum Proof {
         /// A clone of the repository, with the heads of the pull requests.
         #[arg(long, value_name = "FOLDER", default_value = ".")]
         clone: PathBuf,
+        #[command(flatten)]
+        format: Format,
     },
 }
 
@@ -45,38 +49,35 @@ pub struct Recorded {
     #[arg(required_unless_present = "record")]
     number: Option<u32>,
     /// The output of `proof show --json`; - reads it from the standard input. No server is called.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["number", "repo"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "number")]
     record: Option<PathBuf>,
     /// HOST/OWNER/NAME.
-    #[arg(long, required_unless_present = "record")]
-    repo: Option<String>,
+    #[arg(
+        long,
+        env = "SIGNALBOX_REPO",
+        value_name = "HOST/OWNER/NAME",
+        value_parser = RepoName::parse,
+        required_unless_present = "record"
+    )]
+    repo: Option<RepoName>,
     /// The target branch.
     #[arg(long, default_value = "main")]
     branch: String,
-    /// The URL of the server.
-    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
-    /// The API token.
-    #[arg(
-        long,
-        env = "SIGNALBOX_TOKEN",
-        hide_env_values = true,
-        required_unless_present = "record"
-    )]
-    token: Option<String>,
+    #[command(flatten)]
+    server: Server,
 }
 
 pub async fn proof(action: Proof) -> Result<(), CliError> {
     match action {
         Proof::Show { number, place } => {
-            let entry = place.server.client()?.entry(&place.queue()?, number).await?;
+            let entry = place.server.client()?.entry(&place.queue(), number).await?;
             let record = record_of(&entry.value, place.branch())?;
-            show(&entry, place.json, |entry| described(entry, &record));
+            show(&entry, place.format, |entry| described(entry, &record));
             Ok(())
         }
-        Proof::Verify { of, clone } => {
+        Proof::Verify { of, clone, format } => {
             let branch = of.branch.clone();
-            verify(&recorded(of).await?, &branch, &clone).await
+            verify(&recorded(of).await?, &branch, &clone, format).await
         }
     }
 }
@@ -94,31 +95,43 @@ async fn recorded(of: Recorded) -> Result<Entry, CliError> {
         return serde_json::from_str(&text)
             .map_err(|error| CliError::Record { problem: error.to_string() });
     }
-    // Clap requires all three without a file.
-    let (number, name) = (of.number.unwrap_or_default(), of.repo.unwrap_or_default());
-    let queue = QueueRef { repo: repo(&name)?, target_branch: of.branch };
-    let client = Client::new(&of.server, &of.token.unwrap_or_default())?;
-    Ok(client.entry(&queue, number).await?.value)
+    let (Some(number), Some(name)) = (of.number, of.repo) else {
+        // Clap requires both without a file.
+        return Err(CliError::Record { problem: "no pull request is named".to_owned() });
+    };
+    let queue = QueueRef { repo: repo(&name), target_branch: of.branch };
+    Ok(of.server.client()?.entry(&queue, number).await?.value)
 }
 
-async fn verify(entry: &Entry, branch: &str, clone: &Path) -> Result<(), CliError> {
+async fn verify(
+    entry: &Entry,
+    branch: &str,
+    clone: &Path,
+    format: Format,
+) -> Result<(), CliError> {
     let record = record_of(entry, branch)?;
     let steps = verify_landing(clone, &record)
         .await
         .map_err(|error| CliError::Clone { clone: clone.to_owned(), problem: error.to_string() })?;
-    let mut faults = 0;
-    for step in steps {
-        match step.fault {
-            None => say(&format!("ok    {}", step.statement)),
-            Some(fault) => {
-                faults += 1;
-                say(&format!("FAIL  {}: {fault}", step.statement));
-            }
+    let number = entry.pr_number;
+    let faults = steps.iter().filter(|step| step.fault.is_some()).count();
+    if format.is_json() {
+        let steps = steps.iter().map(|it| json!({"statement": it.statement, "fault": it.fault}));
+        let steps: Vec<_> = steps.collect();
+        say_json(&json!({"prNumber": number, "verified": faults == 0, "steps": steps}));
+    } else {
+        for step in steps {
+            say(&match step.fault {
+                None => format!("ok    {}", step.statement),
+                Some(fault) => format!("FAIL  {}: {fault}", step.statement),
+            });
         }
     }
-    let number = entry.pr_number;
     if faults > 0 {
         return Err(CliError::NotVerified { number, faults });
+    }
+    if format.is_json() {
+        return Ok(());
     }
     let with = match record.proof.changes.len() {
         1 => String::new(),

@@ -6,24 +6,24 @@ use clap::{Args, Subcommand};
 use signalbox_client::{
     Client, ClientError, Done, Priority, QueueChange, QueueRef, Reply, RequestedState,
 };
+use signalbox_domain::ids::RepoName;
+use signalbox_terminal::{Format, say_json, shell_word};
 
-use crate::server::{Server, repo, show};
+use crate::server::{Repository, Server, repo, show};
 use crate::{CliError, queue_set, queue_status, queue_watch, queue_why};
 
 /// The server and the queue.
 #[derive(Args)]
 pub struct QueueArgs {
-    /// HOST/OWNER/NAME.
-    #[arg(long)]
-    repo: String,
+    #[command(flatten)]
+    repo: Repository,
     /// The target branch.
     #[arg(long, default_value = "main")]
     branch: String,
     #[command(flatten)]
     pub(crate) server: Server,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: Format,
 }
 
 #[derive(Subcommand)]
@@ -31,14 +31,18 @@ pub enum Queue {
     /// List the queues that the token may see.
     #[command(after_help = "Example: signalbox queue list --repo git.local/acme/calc")]
     List {
-        /// List only the queues of this repository: HOST/OWNER/NAME.
-        #[arg(long = "repo", value_name = "REPO")]
-        only: Option<String>,
+        /// List only the queues of this repository.
+        #[arg(
+            long = "repo",
+            env = "SIGNALBOX_REPO",
+            value_name = "HOST/OWNER/NAME",
+            value_parser = RepoName::parse
+        )]
+        only: Option<RepoName>,
         #[command(flatten)]
         server: Server,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// Create the queue of a branch.
     #[command(
@@ -103,8 +107,8 @@ pub enum Queue {
     },
     /// Submit a pull request.
     #[command(
-        after_help = "Exit codes with --wait: 0 merged, 1 the server refused or could not be reached, 2 \
-                      invalid usage, 3 failed, 4 cancelled. An interrupted wait changes nothing.\n\n\
+        after_help = "Exit codes with --wait: 0 merged, 3 failed, 4 cancelled; others as for every command. \
+                      An interrupted wait changes nothing.\n\n\
                       Example: signalbox queue submit 12 --wait --repo git.local/acme/calc"
     )]
     Submit {
@@ -197,14 +201,17 @@ async fn run(action: Queue) -> Result<Option<(QueueArgs, u32)>, CliError> {
         Queue::Status { place } => queue_status::status(&place).await,
         Queue::Watch { until_empty, place } => queue_watch::watch(&place, until_empty).await,
         Queue::Show { number, place } => {
-            let entry = place.server.client()?.entry(&place.queue()?, number).await?;
-            show(&entry, place.json, queue_status::line);
+            let entry = place.server.client()?.entry(&place.queue(), number).await?;
+            show(&entry, place.format, queue_status::line);
             Ok(())
         }
-        Queue::List { only, server, json } => {
-            let only = only.as_deref().map(repo).transpose()?;
-            let reply = server.client()?.list_queues(only.as_ref()).await?;
-            show(&reply, json, queue_status::listed);
+        Queue::List { only, server, format } => {
+            let reply = server.client()?.list_queues(only.as_ref().map(repo).as_ref()).await?;
+            if format.is_json() {
+                say_json(&reply.json);
+            } else {
+                queue_status::listed(reply.value).print();
+            }
             Ok(())
         }
         Queue::Why { number, place } => queue_why::why(&place, number).await,
@@ -233,14 +240,15 @@ impl QueueArgs {
 
     /// The flags that name this queue in another command.
     pub(crate) fn flags(&self) -> String {
+        let repo = shell_word(&self.repo.name.to_string());
         match self.branch.as_str() {
-            "main" => format!("--repo {}", self.repo),
-            branch => format!("--repo {} --branch {branch}", self.repo),
+            "main" => format!("--repo {repo}"),
+            branch => format!("--repo {repo} --branch {}", shell_word(branch)),
         }
     }
 
-    pub(crate) fn queue(&self) -> Result<QueueRef, CliError> {
-        Ok(QueueRef { repo: repo(&self.repo)?, target_branch: self.branch.clone() })
+    pub(crate) fn queue(&self) -> QueueRef {
+        QueueRef { repo: self.repo.repo(), target_branch: self.branch.clone() }
     }
 }
 
@@ -258,7 +266,7 @@ async fn done(
     word: &str,
     call: impl AsyncFnOnce(Client, QueueRef) -> Result<Reply<Done>, ClientError>,
 ) -> Result<(), CliError> {
-    let reply = call(place.server.client()?, place.queue()?).await?;
-    show(&reply, place.json, |_| word.to_owned());
+    let reply = call(place.server.client()?, place.queue()).await?;
+    show(&reply, place.format, |_| word.to_owned());
     Ok(())
 }

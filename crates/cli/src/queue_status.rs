@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use signalbox_client::{
-    Client, EntriesQuery, Entry, ListedQueue, QueueList, QueueRef, QueueStatus, Reply, Repo,
+    Client, EntriesPage, EntriesQuery, Entry, QueueList, QueueRef, QueueStatus, Reply, Repo,
 };
 use signalbox_domain::queue::{PrState, QueueStateName};
 use signalbox_domain::time::{Span, Timestamp};
+use signalbox_terminal::{Table, one_line, say_json};
 use signalbox_wording::Named;
 
 use crate::queue::QueueArgs;
@@ -23,15 +24,17 @@ const PAGE: u32 = 100;
 pub(crate) struct Status {
     pub(crate) queue: Reply<QueueStatus>,
     failed: Vec<Reply<Entry>>,
+    /// Whether more failed than were read.
+    has_more: bool,
 }
 
 /// Prints the queue once.
 pub(crate) async fn status(place: &QueueArgs) -> Result<(), CliError> {
-    let status = read(&place.server.client()?, &place.queue()?).await?;
-    if place.json {
+    let status = read(&place.server.client()?, &place.queue()).await?;
+    if place.format.is_json() {
         let mut json = status.queue.json;
         json["recentlyFailed"] = status.failed.into_iter().map(|entry| entry.json).collect();
-        say(&json.to_string());
+        say_json(&json);
     } else {
         say(&described(&status, place, clock::now()));
     }
@@ -45,28 +48,32 @@ pub(crate) async fn read(client: &Client, queue: &QueueRef) -> Result<Status, Cl
         state: Some(PrState::Failed.as_str().to_owned()),
         since: Some(since.to_string()),
         take: Some(PAGE),
+        cursor: None,
     };
     let status = client.queue(queue).await?;
-    let mut failed = client.entries(queue, &query).await?.value.pull_requests;
+    let EntriesPage { pull_requests: mut failed, next_cursor } =
+        client.entries(queue, &query).await?.value;
     failed.sort_by(|a, b| b.value.state_changed_at.cmp(&a.value.state_changed_at));
-    Ok(Status { queue: status, failed })
+    Ok(Status { queue: status, failed, has_more: next_cursor.is_some() })
 }
 
-/// The queues, one to a line.
-pub(crate) fn listed(list: &QueueList) -> String {
-    if list.queues.is_empty() {
-        return "no queues found; create one with: signalbox queue create".to_owned();
-    }
-    let line = |it: &ListedQueue| {
+/// The queues as a table.
+pub(crate) fn listed(list: QueueList) -> Table {
+    let headers = ["REPOSITORY", "BRANCH", "STATE…", "PULL REQUESTS", "TEST RUNS"];
+    let mut table =
+        Table::new("no queues found; create one with: signalbox queue create", &headers);
+    for it in list.queues {
         let Repo { host, owner, name } = &it.repo;
-        let count = counted(it.enqueued_pull_requests_count, "pull request");
-        let runs = counted(it.test_runs_count, "test run");
-        let reason = it.paused_reason.as_deref();
-        let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
-        let state = state_label(&it.state);
-        format!("{host}/{owner}/{name} {}: {state}{reason}, {count}, {runs}", it.target_branch)
-    };
-    list.queues.iter().map(line).collect::<Vec<_>>().join("\n")
+        let reason = it.paused_reason.map_or(String::new(), |reason| format!(" ({reason})"));
+        table.row([
+            format!("{host}/{owner}/{name}").into(),
+            it.target_branch.into(),
+            format!("{}{reason}", state_label(&it.state)).into(),
+            it.enqueued_pull_requests_count.to_string().into(),
+            it.test_runs_count.to_string().into(),
+        ]);
+    }
+    table
 }
 
 fn counted(count: u64, what: &str) -> String {
@@ -84,25 +91,28 @@ pub(crate) fn described(status: &Status, place: &QueueArgs, now: Timestamp) -> S
     let state = state_label(&queue.state);
     let entries = &queue.enqueued_pull_requests;
     let count = counted(entries.len() as u64, "pull request");
-    let head = format!("{}: {state}, {count}", queue.branch);
+    let head = format!("{}: {state}, {count}", one_line(&queue.branch));
     let lines = entries.iter().map(|entry| format!("\n  {}", line(&entry.value)));
-    head + &lines.collect::<String>() + &failures(&status.failed, place, now)
+    head + &lines.collect::<String>() + &failures(status, place, now)
 }
 
-fn failures(failed: &[Reply<Entry>], place: &QueueArgs, now: Timestamp) -> String {
+fn failures(status: &Status, place: &QueueArgs, now: Timestamp) -> String {
+    let failed = &status.failed;
     let Some(first) = failed.first() else { return String::new() };
     // Writing to a string never fails.
-    let mut text = format!("\nfailed in the last {HOURS} hours: {}", failed.len());
+    let least = if status.has_more { "at least " } else { "" };
+    let mut text = format!("\nfailed in the last {HOURS} hours: {least}{}", failed.len());
     for entry in failed.iter().take(MAX_FAILURES).map(|entry| &entry.value) {
         let at = entry.state_changed_at.as_deref().and_then(Timestamp::parse);
         let ago = at.map_or(String::new(), |at| format!(", {} ago", duration(now.since(at))));
-        let title = entry.pr_title.as_deref().unwrap_or_default();
-        let reason = entry.reason.as_deref().unwrap_or_default();
-        let reason = reason.strip_prefix("failed: ").unwrap_or(reason);
+        let title = one_line(entry.pr_title.as_deref().unwrap_or_default());
+        let reason = one_line(entry.reason.as_deref().unwrap_or_default());
+        let reason = reason.strip_prefix("failed: ").unwrap_or(&reason);
         let _ = write!(text, "\n      #{} {title} ({reason}{ago})", entry.pr_number);
     }
     if failed.len() > MAX_FAILURES {
-        let _ = write!(text, "\n      and {} more", failed.len() - MAX_FAILURES);
+        let or_more = if status.has_more { " or more" } else { "" };
+        let _ = write!(text, "\n      and {} more{or_more}", failed.len() - MAX_FAILURES);
     }
     let (number, place) = (first.value.pr_number, place.flags());
     let _ = write!(text, "\n  why: signalbox queue why {number} {place}");
@@ -121,7 +131,7 @@ fn duration(span: Span) -> String {
 /// A pull request as a line.
 pub(crate) fn line(entry: &Entry) -> String {
     let position = entry.position.map_or_else(|| "-".into(), |it| it.to_string());
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let text = |text: &Option<String>| one_line(text.as_deref().unwrap_or_default());
     let (number, title, reason) = (entry.pr_number, text(&entry.pr_title), text(&entry.reason));
     format!("{position:>3} #{number} {:28} {title} ({reason})", state(entry))
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use signalbox_client::{Client, ClientError, Entry, QueueRef, Reply};
 use signalbox_domain::queue::PrState;
-use signalbox_terminal::{causes, complain, is_interactive, redraw};
+use signalbox_terminal::{
+    Exit, Screen, Signals, causes, complain, is_closed, is_interactive, one_line, say_json,
+};
 
 use crate::queue::QueueArgs;
 use crate::queue_status::{described, line, read, state};
@@ -16,10 +18,6 @@ use crate::{CliError, clock, say};
 const PAUSE: Duration = Duration::from_secs(2);
 /// How often in a row the server may be out of reach: a restart is shorter.
 const MAX_FAILURES: u32 = 30;
-
-/// Exit codes of a wait.
-const FAILED: u8 = 3;
-const CANCELLED: u8 = 4;
 
 /// Counts calls that failed in a row.
 #[derive(Default)]
@@ -35,7 +33,7 @@ impl Patience {
             }
             Err(error) => error,
         };
-        let may_pass = matches!(&error, CliError::Client(error) if error.is_transient());
+        let may_pass = matches!(&error, CliError::Client { call: error } if error.is_transient());
         self.0 += 1;
         if !may_pass || self.0 > MAX_FAILURES {
             return Err(error);
@@ -50,18 +48,35 @@ impl Patience {
 /// Follows a queue until interrupted, or until it is empty. On a terminal the picture is replaced;
 /// elsewhere each change is a line.
 pub(crate) async fn watch(place: &QueueArgs, until_empty: bool) -> Result<(), CliError> {
-    let (client, queue) = (place.server.client()?, place.queue()?);
-    let live = is_interactive() && !place.json;
+    if !is_interactive() || place.format.is_json() {
+        return follow(place, until_empty, None).await;
+    }
+    // A signal must not leave the terminal on the other screen.
+    let mut signals = Signals::new().map_err(CliError::Signals)?;
+    let screen = Screen::open();
+    tokio::select! {
+        done = follow(place, until_empty, Some(&screen)) => done,
+        () = signals.next() => Ok(()),
+    }
+}
+
+async fn follow(
+    place: &QueueArgs,
+    until_empty: bool,
+    screen: Option<&Screen>,
+) -> Result<(), CliError> {
+    let (client, queue) = (place.server.client()?, place.queue());
     let (mut patience, mut shown) = (Patience::default(), BTreeMap::new());
-    loop {
+    let as_json = place.format.is_json();
+    while !is_closed() {
         if let Some(status) = patience.of(read(&client, &queue).await)? {
             let entries = &status.queue.value.enqueued_pull_requests;
-            if live {
-                redraw(&described(&status, place, clock::now()));
+            if let Some(screen) = screen {
+                screen.draw(&described(&status, place, clock::now()));
             } else {
-                for number in changes(&mut shown, entries, place.json) {
+                for number in changes(&mut shown, entries, as_json) {
                     if let Some(entry) = left(&client, &queue, number).await? {
-                        say(&printed(&entry, place.json));
+                        print(&printed(&entry, as_json), as_json);
                     }
                 }
             }
@@ -71,6 +86,11 @@ pub(crate) async fn watch(place: &QueueArgs, until_empty: bool) -> Result<(), Cl
         }
         tokio::time::sleep(PAUSE).await;
     }
+    Ok(())
+}
+
+fn print(text: &str, as_json: bool) {
+    if as_json { say_json(&text) } else { say(text) }
 }
 
 /// Prints each new or changed entry; returns the ones that have left.
@@ -79,7 +99,7 @@ fn changes(shown: &mut BTreeMap<u64, String>, entries: &[Reply<Entry>], as_json:
     let now: BTreeMap<u64, String> = entries.iter().map(text).collect();
     for number in entries.iter().map(|entry| entry.value.pr_number) {
         if let Some(text) = now.get(&number).filter(|text| shown.get(&number) != Some(text)) {
-            say(text);
+            print(text, as_json);
         }
     }
     let gone = shown.keys().filter(|number| !now.contains_key(number)).copied().collect();
@@ -108,32 +128,33 @@ async fn left(
 
 /// Waits until a submitted pull request is merged, failed or cancelled. The exit code says which.
 pub(crate) async fn wait(place: &QueueArgs, number: u32) -> Result<ExitCode, CliError> {
-    let (client, queue) = (place.server.client()?, place.queue()?);
+    let (client, queue) = (place.server.client()?, place.queue());
     let (mut patience, mut shown) = (Patience::default(), String::new());
+    let as_json = place.format.is_json();
     loop {
         let entry = client.entry(&queue, number).await.map_err(CliError::from);
         if let Some(reply) = patience.of(entry)? {
             let entry = &reply.value;
-            let text = if place.json {
+            let text = if as_json {
                 reply.json.to_string()
             } else {
-                let reason = entry.reason.as_deref().unwrap_or_default();
+                let reason = one_line(entry.reason.as_deref().unwrap_or_default());
                 format!("#{number} {} ({reason})", state(entry))
             };
             if shown != text {
-                say(&text);
+                print(&text, as_json);
                 shown = text;
             }
             let failed = || {
-                if !place.json {
+                if !as_json {
                     say(&format!("why: signalbox queue why {number} {}", place.flags()));
                 }
-                ExitCode::from(FAILED)
+                Exit::Failed.into()
             };
             match PrState::parse(&entry.state.to_uppercase()) {
                 Some(PrState::Merged) => return Ok(ExitCode::SUCCESS),
                 Some(PrState::Failed) => return Ok(failed()),
-                Some(PrState::Cancelled) => return Ok(ExitCode::from(CANCELLED)),
+                Some(PrState::Cancelled) => return Ok(Exit::Cancelled.into()),
                 Some(
                     PrState::NotReady
                     | PrState::Pending

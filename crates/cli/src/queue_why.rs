@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use signalbox_client::{FailedCheck, FailedTest, Failure};
 use signalbox_domain::queue::PrState;
+use signalbox_terminal::one_line;
 use signalbox_wording::Named;
 
 use crate::CliError;
@@ -14,15 +15,15 @@ use crate::server::show;
 const MAX_TESTS: usize = 20;
 
 pub(crate) async fn why(place: &QueueArgs, number: u32) -> Result<(), CliError> {
-    let failure = place.server.client()?.explain_failure(&place.queue()?, number).await?;
-    show(&failure, place.json, described);
+    let failure = place.server.client()?.explain_failure(&place.queue(), number).await?;
+    show(&failure, place.format, described);
     Ok(())
 }
 
 fn described(failure: &Failure) -> String {
     let state = PrState::parse(&failure.state.to_uppercase());
     let state = state.map_or_else(|| failure.state.clone(), |it| it.named().label.to_owned());
-    let mut text = format!("#{} {state} ({})", failure.pr_number, failure.reason);
+    let mut text = format!("#{} {state} ({})", failure.pr_number, one_line(&failure.reason));
     // Writing to a string never fails.
     if let Some(sha) = &failure.test_branch_sha {
         let _ = write!(text, "\ntested commit {sha}");
@@ -54,9 +55,9 @@ fn described(failure: &Failure) -> String {
 
 fn add_check(text: &mut String, check: &FailedCheck) {
     let conclusion = check.conclusion.as_deref().unwrap_or("did not end in time");
-    let _ = write!(text, "\ncheck {}: {conclusion}", check.name);
+    let _ = write!(text, "\ncheck {}: {conclusion}", one_line(&check.name));
     if let Some(summary) = &check.summary {
-        let _ = write!(text, ", {summary}");
+        let _ = write!(text, ", {}", one_line(summary));
     }
     if let Some(url) = &check.url {
         let _ = write!(text, "\n  {url}");
@@ -73,7 +74,7 @@ fn add_tests(text: &mut String, heading: &str, tests: &[&FailedTest]) {
     let _ = write!(text, "\n{heading}:");
     for test in tests.iter().take(MAX_TESTS) {
         let message = test.message.as_deref().and_then(|it| it.lines().next()).unwrap_or_default();
-        let _ = write!(text, "\n  {}  {message}", test.name);
+        let _ = write!(text, "\n  {}  {message}", one_line(&test.name));
     }
     if let Some(more) = tests.len().checked_sub(MAX_TESTS)
         && more > 0

@@ -4,20 +4,21 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use signalbox_client::{TestedRun, Upload};
+use signalbox_client::{MOST_FILES, TestedRun, Upload};
+use signalbox_terminal::{Format, Progress};
 
 use crate::flaky_tests::{FlakyTests, flaky_tests};
 use crate::import::{Import, import};
-use crate::server::{Server, repo};
-use crate::{CliError, gate, say};
+use crate::server::{Repository, Server};
+use crate::{CliError, gate};
 
 #[derive(Subcommand)]
 pub enum Tests {
     /// Upload JUnit reports.
     #[command(
-        after_help = "Exit codes: 0 the server accepted the files, 1 it did not, 2 invalid usage. \
+        after_help = "Exit code 0: the server accepted the files. \
                       The server reads the files afterwards: the printed URL shows their state. Uploading the \
-                      same files again has no effect.\n\n\
+                      same files again has no effect. More than 1000 files are sent in several requests.\n\n\
                       Example: signalbox tests upload --repo git.local/acme/calc --branch main \
                       --sha $(git rev-parse HEAD) target/nextest/default/junit.xml"
     )]
@@ -42,7 +43,7 @@ pub enum Tests {
     #[command(
         after_help = "Exit codes: 0 every run is imported, was imported before, or is refused for its time; \
                       1 a file is malformed, and then nothing is sent, or the server could not process a \
-                      run; 2 invalid usage. The same import again changes nothing; an interrupted one continues.\n\n\
+                      run. The same import again changes nothing; an interrupted one continues.\n\n\
                       Example: signalbox tests import --repo git.local/acme/calc --since 90d \
                       --layout '{branch}/{sha}/{job}.xml' history"
     )]
@@ -59,9 +60,8 @@ pub struct Reports {
     /// JUnit files by pattern: `*` and `?` match within a name, `**` matches any number of folders.
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     junit: Vec<String>,
-    /// HOST/OWNER/NAME.
-    #[arg(long)]
-    repo: String,
+    #[command(flatten)]
+    repo: Repository,
     /// The branch that was tested.
     #[arg(long)]
     branch: String,
@@ -89,9 +89,8 @@ pub struct Reports {
     variant: Option<String>,
     #[command(flatten)]
     server: Server,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// Runs the command. Only `run` and `gate` have exit codes of their own.
@@ -106,33 +105,58 @@ pub async fn tests(action: Tests) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The most bytes of the files of a request, as long as it has several.
+const PART_BYTES: u64 = 64 * 1024 * 1024;
+
 async fn send(reports: Reports) -> Result<(), CliError> {
-    repo(&reports.repo)?;
+    let client = reports.server.client()?;
     let mut files = reports.files;
     for pattern in &reports.junit {
         files.extend(some_matching(pattern)?);
     }
-    let count = files.len();
-    let upload = Upload {
-        run: TestedRun {
-            repo: reports.repo,
-            branch: reports.branch,
-            sha: reports.sha,
-            pr: reports.pr,
-            job: reports.job,
-            check: reports.check,
-            base: reports.base,
-            job_url: reports.job_url,
-            variant: reports.variant,
-        },
-        files: files.into_iter().map(content).collect::<Result<_, _>>()?,
+    let run = TestedRun {
+        repo: reports.repo.name.to_string(),
+        branch: reports.branch,
+        sha: reports.sha,
+        pr: reports.pr,
+        job: reports.job,
+        check: reports.check,
+        base: reports.base,
+        job_url: reports.job_url,
+        variant: reports.variant,
     };
-    let client = reports.server.client()?;
-    let receipt = client.upload(upload).await?;
-    let files = if count == 1 { "file" } else { "files" };
-    let words = format!("{count} {files} accepted: {}{}", client.server(), receipt.status_path);
-    say(if reports.json { receipt.json.trim_end() } else { &words });
+    let progress = Progress::count("uploading files", files.len());
+    for part in parts(files)? {
+        let count = part.len();
+        let files = part.into_iter().map(content).collect::<Result<_, _>>()?;
+        let receipt = client.upload(Upload { run: run.clone(), files }).await?;
+        progress.add(count.try_into().unwrap_or(u64::MAX));
+        reports.format.say(&receipt.json.trim_end(), || {
+            let files = if count == 1 { "file" } else { "files" };
+            format!("{count} {files} accepted: {}{}", client.server(), receipt.status_path)
+        });
+    }
     Ok(())
+}
+
+/// The files of each request.
+pub(crate) fn parts(files: Vec<PathBuf>) -> Result<Vec<Vec<PathBuf>>, CliError> {
+    let (mut parts, mut bytes): (Vec<Vec<PathBuf>>, u64) = (Vec::new(), 0);
+    for file in files {
+        let size = match std::fs::metadata(&file) {
+            Ok(found) => found.len(),
+            Err(error) => return Err(CliError::File { file, error }),
+        };
+        bytes = bytes.saturating_add(size);
+        match parts.last_mut() {
+            Some(part) if part.len() < MOST_FILES && bytes <= PART_BYTES => part.push(file),
+            Some(_) | None => {
+                parts.push(vec![file]);
+                bytes = size;
+            }
+        }
+    }
+    Ok(parts)
 }
 
 /// The files that match a pattern, by name. A pattern that matches no file is an error: the results
@@ -147,7 +171,7 @@ fn some_matching(pattern: &str) -> Result<Vec<PathBuf>, CliError> {
 }
 
 /// A file's name and its content.
-fn content(file: PathBuf) -> Result<(String, Vec<u8>), CliError> {
+pub(crate) fn content(file: PathBuf) -> Result<(String, Vec<u8>), CliError> {
     match std::fs::read(&file) {
         Ok(bytes) => Ok((file.to_string_lossy().into_owned(), bytes)),
         Err(error) => Err(CliError::File { file, error }),
@@ -198,6 +222,22 @@ mod checks {
         assert!(read(&format!("{upload} --junit *.xml b/*.xml")).is_ok());
         assert!(read(&format!("{upload} a.xml b.xml")).is_ok());
         assert!(read(upload).is_err());
+    }
+
+    #[test]
+    fn many_files_are_several_requests() {
+        let folder = TempDir::new().expect("a folder");
+        let file = |size: u64| {
+            let file = folder.path().join(size.to_string());
+            std::fs::File::create(&file).and_then(|it| it.set_len(size)).expect("a file");
+            file
+        };
+        let sizes = |files: Vec<PathBuf>| -> Vec<usize> {
+            parts(files).expect("files").iter().map(Vec::len).collect()
+        };
+        assert_eq!(sizes(vec![file(1); 2 * MOST_FILES + 1]), [MOST_FILES, MOST_FILES, 1]);
+        assert_eq!(sizes(vec![file(1), file(PART_BYTES), file(1)]), [1, 1, 1]);
+        assert!(parts(vec![folder.path().join("missing")]).is_err());
     }
 
     #[test]

@@ -3,25 +3,24 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use signalbox_client::{
-    Client, DeliveriesQuery, Delivery, Done, NewWebhook, ReplayQuery, Reply, Webhook,
-    WebhookChange, WebhookSecret,
+    Client, DeliveriesQuery, Delivery, Done, NewWebhook, ReplayQuery, Reply, StreamExt, Webhook,
+    WebhookChange, WebhookSecret, stream,
 };
+use signalbox_terminal::{Cell, Format, Table};
 
 use crate::CliError;
-use crate::server::show;
+use crate::server::{Server, list, show};
 
-/// The server and the token.
+/// The most deliveries of a page.
+const PAGE: u32 = 100;
+
+/// The server, the token and the output.
 #[derive(Args)]
 pub struct ServerArgs {
-    /// The URL of the server.
-    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
-    /// The API token; it needs queue:admin and all repositories.
-    #[arg(long, env = "SIGNALBOX_TOKEN", hide_env_values = true)]
-    token: String,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
+    format: Format,
 }
 
 #[derive(Subcommand)]
@@ -177,13 +176,15 @@ pub async fn webhooks(action: Webhooks) -> Result<(), CliError> {
     match action {
         Webhooks::List { place } => {
             let found = place.client()?.webhooks().await?.value;
-            found.webhooks.iter().for_each(|endpoint| show(endpoint, place.json, line));
+            let items = stream::iter(found.webhooks.into_iter().map(Ok));
+            let mut table = Table::new("no webhooks found", &["ID", "STATE…", "URL…", "EVENTS…"]);
+            list(items, place.format, &mut table, row).await?;
         }
         Webhooks::Create { url, events, all_events, description, disabled, place } => {
             let client = place.client()?;
             let events = if all_events { known_events(&client).await? } else { events };
             let new = NewWebhook { url, events, description, enabled: !disabled };
-            show(&client.create_webhook(&new).await?, place.json, secret);
+            show(&client.create_webhook(&new).await?, place.format, secret);
         }
         Webhooks::Update {
             id,
@@ -214,16 +215,20 @@ pub async fn webhooks(action: Webhooks) -> Result<(), CliError> {
         }
         Webhooks::Rotate { id, overlap_hours, place } => {
             let made = place.client()?.rotate_webhook_secret(&id, overlap_hours).await?;
-            show(&made, place.json, secret);
+            show(&made, place.format, secret);
         }
         Webhooks::Test { id, event, place } => {
             let made = place.client()?.test_webhook(&id, event.as_deref()).await?;
-            show(&made, place.json, |made| format!("message {} is queued", made.message_id));
+            show(&made, place.format, |made| format!("message {} is queued", made.message_id));
         }
         Webhooks::Deliveries { id, state, limit, place } => {
-            let page_token = String::new();
-            let query = DeliveriesQuery { webhook_id: id, state, page_size: limit, page_token };
-            deliveries(&place, query).await?;
+            let (page_size, page_token) = (limit.clamp(1, PAGE), String::new());
+            let query = DeliveriesQuery { webhook_id: id, state, page_size, page_token };
+            let deliveries = place.client()?.all_deliveries(query);
+            let deliveries = deliveries.take(usize::try_from(limit).unwrap_or(usize::MAX));
+            let headers = ["ID", "CREATED", "EVENT", "STATE", "ATTEMPTS", "LAST", "NEXT"];
+            let mut table = Table::new("no deliveries found", &headers);
+            list(deliveries, place.format, &mut table, delivery_row).await?;
         }
         Webhooks::Replay { id, message, failed_since, since, until, place } => {
             let (webhook_id, message_id) = (id, message);
@@ -236,12 +241,12 @@ pub async fn webhooks(action: Webhooks) -> Result<(), CliError> {
 
 impl ServerArgs {
     fn client(&self) -> Result<Client, CliError> {
-        Ok(Client::new(&self.server, &self.token)?)
+        self.server.client()
     }
 }
 
 fn done(place: &ServerArgs, reply: &Reply<Done>, word: &str) {
-    show(reply, place.json, |_| word.to_owned());
+    show(reply, place.format, |_| word.to_owned());
 }
 
 fn secret(made: &WebhookSecret) -> String {
@@ -249,7 +254,7 @@ fn secret(made: &WebhookSecret) -> String {
     format!("{secret}\nThe secret is shown only once. The endpoint's id is {id}.")
 }
 
-fn line(endpoint: &Webhook) -> String {
+fn row(table: &mut Table, endpoint: Webhook) {
     let state = match (endpoint.enabled, &endpoint.failing_since) {
         (true, None) => "on".to_owned(),
         (true, Some(since)) => format!("failing since {since}"),
@@ -257,36 +262,24 @@ fn line(endpoint: &Webhook) -> String {
     };
     let names = &endpoint.events;
     let names = if names.is_empty() { "of the public API".to_owned() } else { names.join(" ") };
-    format!("{} {} ({state}) [{names}]", endpoint.id, endpoint.url)
+    table.row([endpoint.id.into(), state.into(), endpoint.url.into(), names.into()]);
 }
 
-/// Prints deliveries page by page, up to the page size of the query.
-async fn deliveries(place: &ServerArgs, mut query: DeliveriesQuery) -> Result<(), CliError> {
-    let (client, mut left) = (place.client()?, query.page_size);
-    while left > 0 {
-        query.page_size = left.min(100);
-        let page = client.deliveries(&query).await?.value;
-        for delivery in &page.deliveries {
-            show(delivery, place.json, delivery_line);
-            left = left.saturating_sub(1);
-        }
-        query.page_token = page.next_page_token.unwrap_or_default();
-        if query.page_token.is_empty() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-fn delivery_line(delivery: &Delivery) -> String {
+fn delivery_row(table: &mut Table, delivery: Delivery) {
     let Delivery { id, created_at, event, state, next_attempt_at, attempts } = delivery;
     let last = attempts.last().map(|last| {
         let outcome = || last.outcome.clone();
-        format!(", last {}", last.status.map_or_else(outcome, |status| status.to_string()))
+        last.status.map_or_else(outcome, |status| status.to_string())
     });
-    let next = next_attempt_at.as_ref().map(|at| format!(", next {at}"));
-    let (last, next) = (last.unwrap_or_default(), next.unwrap_or_default());
-    format!("{id} {created_at} {event} {state} (attempts {}{last}{next})", attempts.len())
+    table.row([
+        id.into(),
+        Cell::Time(created_at),
+        event.into(),
+        state.into(),
+        attempts.len().to_string().into(),
+        last.unwrap_or_default().into(),
+        Cell::time(next_attempt_at),
+    ]);
 }
 
 /// How many messages a command has resent.
@@ -307,7 +300,7 @@ async fn replay(place: &ServerArgs, query: &ReplayQuery) -> Result<(), CliError>
     }
     let value = Total { messages };
     let json = serde_json::to_value(&value).unwrap_or_default();
-    show(&Reply { value, json }, place.json, |total| {
+    show(&Reply { value, json }, place.format, |total| {
         format!("{} messages are queued", total.messages)
     });
     Ok(())
@@ -320,22 +313,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endpoints_and_deliveries_are_one_line_each() {
+    fn endpoints_and_deliveries_are_one_row_each() {
         let endpoint = json!({
             "id": "1", "url": "https://a.test/", "enabled": false, "offReason": "failing",
             "events": [], "failingSince": "2026-01-01T00:00:00.000Z",
         });
-        let endpoint: Webhook = serde_json::from_value(endpoint).expect("an endpoint");
-        assert_eq!(line(&endpoint), "1 https://a.test/ (off: failing) [of the public API]");
+        let mut table = Table::new("", &["ID", "STATE", "URL", "EVENTS"]);
+        row(&mut table, serde_json::from_value(endpoint).expect("an endpoint"));
+        assert_eq!(
+            table.text(None).lines().last(),
+            Some("1   off: failing  https://a.test/  of the public API")
+        );
         let delivery = json!({
             "id": "2", "createdAt": "2026-01-01T00:00:00.000Z", "event": "a.b", "state": "pending",
             "nextAttemptAt": "2026-01-01T00:00:05.000Z",
             "attempts": [{"status": 500, "outcome": "rejected"}, {"status": null, "outcome": "timed_out"}],
         });
-        let delivery: Delivery = serde_json::from_value(delivery).expect("a delivery");
+        let mut table = Table::new("", &["ID", "AT", "EVENT", "STATE", "TRIES", "LAST", "NEXT"]);
+        delivery_row(&mut table, serde_json::from_value(delivery).expect("a delivery"));
         assert_eq!(
-            delivery_line(&delivery),
-            "2 2026-01-01T00:00:00.000Z a.b pending (attempts 2, last timed_out, next 2026-01-01T00:00:05.000Z)"
+            table.text(Some(100)).lines().last(),
+            Some("2   2026-01-01 00:00  a.b    pending  2      timed_out  2026-01-01 00:00")
         );
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use reqwest::RequestBuilder;
+use bytes::Bytes;
+use reqwest::{RequestBuilder, Response, Url};
 use reqwest::multipart::{Form, Part};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ use crate::retry::{ATTEMPTS, new_key};
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an upload may take; its connection must be there after `TIMEOUT`.
 pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The most files that the server takes in one upload.
+pub const MOST_FILES: usize = 1_000;
 
 /// A server, and the token that calls are made with.
 #[derive(Clone)]
@@ -81,9 +85,17 @@ struct Taken {
 impl Client {
     /// A client of the server at that address, with or without `/v1` at its end.
     pub fn new(server: &str, token: &str) -> Result<Self, ClientError> {
+        let server = server.trim_end_matches('/').trim_end_matches("/v1").trim_end_matches('/');
+        let is_web = |url: &Url| ["http", "https"].contains(&url.scheme()) && url.has_host();
+        if !Url::parse(server).is_ok_and(|url| is_web(&url)) {
+            return Err(ClientError::Server { server: server.to_owned() });
+        }
+        if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
+            return Err(ClientError::Token);
+        }
         Ok(Self {
             http: http()?,
-            server: server.trim_end_matches('/').trim_end_matches("/v1").to_owned(),
+            server: server.to_owned(),
             token: token.to_owned(),
             attempts: ATTEMPTS,
         })
@@ -119,9 +131,9 @@ impl Client {
     ) -> Result<T, ClientError> {
         let url = self.url(operation);
         let key = new_key();
-        let text = self.repeated(key, || {
+        let text = self.repeated(key, async || {
             let request = self.http.post(&url).timeout(TIMEOUT).json(body);
-            self.answer(request.header("idempotency-key", key.to_string()), &url)
+            self.answer(request.header("idempotency-key", key.to_string()), &url).await
         });
         parse(&url, &text.await?)
     }
@@ -133,22 +145,31 @@ impl Client {
         query: &impl Serialize,
     ) -> Result<T, ClientError> {
         let url = self.url(path);
-        let text = self.repeated(new_key(), || {
-            self.answer(self.http.get(&url).timeout(TIMEOUT).query(query), &url)
+        let text = self.repeated(new_key(), async || {
+            self.answer(self.http.get(&url).timeout(TIMEOUT).query(query), &url).await
         });
         parse(&url, &text.await?)
     }
 
-    /// Uploads JUnit files; the receipt has the URL of their state.
+    /// Uploads JUnit files; the receipt has the URL of their state. The server takes at most
+    /// [`MOST_FILES`] in a call.
     pub async fn upload(&self, upload: Upload) -> Result<Receipt, ClientError> {
         let url = self.url("flaky-tests/upload");
-        let mut form = Form::new();
-        for (name, bytes) in upload.files {
-            let part = Part::bytes(bytes).file_name(name).mime_str("application/xml");
-            form = form.part("file", part.map_err(ClientError::Setup)?);
-        }
-        let request = self.http.post(&url).timeout(UPLOAD_TIMEOUT).query(&upload.run);
-        let json = self.answer(request.multipart(form), &url).await?;
+        let file = |(name, bytes): (String, Vec<u8>)| (name, Bytes::from(bytes));
+        let files: Vec<(String, Bytes)> = upload.files.into_iter().map(file).collect();
+        // The server knows results that come again.
+        let json = self.repeated(new_key(), async || {
+            let mut form = Form::new();
+            for (name, bytes) in &files {
+                let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                let part = Part::stream_with_length(bytes.clone(), length).file_name(name.clone());
+                let part = part.mime_str("application/xml").map_err(ClientError::Setup)?;
+                form = form.part("file", part);
+            }
+            let request = self.http.post(&url).timeout(UPLOAD_TIMEOUT).query(&upload.run);
+            self.answer(request.multipart(form), &url).await
+        });
+        let json = json.await?;
         let taken: Taken = parse(&url, &json)?;
         Ok(Receipt { status_path: taken.status_url, json })
     }
@@ -163,7 +184,11 @@ impl Client {
         request: RequestBuilder,
         url: &str,
     ) -> Result<String, ClientError> {
-        received(request.header("x-api-token", &self.token), url).await
+        received(self.with_token(request), url).await
+    }
+
+    pub(crate) fn with_token(&self, request: RequestBuilder) -> RequestBuilder {
+        request.header("x-api-token", &self.token)
     }
 }
 
@@ -175,19 +200,24 @@ pub(crate) fn http() -> Result<reqwest::Client, ClientError> {
 
 /// The text of a 2xx answer.
 pub(crate) async fn received(request: RequestBuilder, url: &str) -> Result<String, ClientError> {
-    let unreachable = |error: reqwest::Error| ClientError::Unreachable {
-        url: url.to_owned(),
-        error: error.without_url(),
-    };
-    let reply = request.send().await;
-    let reply = reply.map_err(unreachable)?;
+    let reply = accepted(request, url).await?;
+    reply.text().await.map_err(unreachable(url))
+}
+
+/// A 2xx answer whose body has not been read.
+pub(crate) async fn accepted(request: RequestBuilder, url: &str) -> Result<Response, ClientError> {
+    let reply = request.send().await.map_err(unreachable(url))?;
     let status = reply.status();
-    let wait = reply.headers().get("retry-after").and_then(|it| it.to_str().ok()?.parse().ok());
-    let text = reply.text().await.map_err(unreachable)?;
     if status.is_success() {
-        return Ok(text);
+        return Ok(reply);
     }
+    let wait = reply.headers().get("retry-after").and_then(|it| it.to_str().ok()?.parse().ok());
+    let text = reply.text().await.map_err(unreachable(url))?;
     Err(ClientError::refused(status, wait, &text))
+}
+
+pub(crate) fn unreachable(url: &str) -> impl Fn(reqwest::Error) -> ClientError {
+    move |error| ClientError::Unreachable { url: url.to_owned(), error: error.without_url() }
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {
@@ -196,4 +226,24 @@ pub(crate) fn parse<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, Cli
         problem: error.to_string(),
     };
     serde_json::from_str(text).map_err(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_address_and_no_token_is_refused_before_a_call() {
+        for server in ["", "127.0.0.1:8080", "nowhere", "ftp://signalbox.test", "http://"] {
+            let made = Client::new(server, "t").map(drop);
+            assert!(matches!(made, Err(ClientError::Server { .. })), "{server:?}");
+        }
+        for token in ["", "a\n", "a b", "ä"] {
+            let made = Client::new("http://signalbox.test", token).map(drop);
+            assert!(matches!(made, Err(ClientError::Token)), "{token:?}");
+        }
+        for server in ["http://signalbox.test:80/", "https://signalbox.test/base/v1/"] {
+            assert!(Client::new(server, "t").is_ok_and(|it| !it.server().ends_with('/')));
+        }
+    }
 }

@@ -9,6 +9,15 @@ use thiserror::Error;
 /// Why a call of the API failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
+    /// The address of the server is not one.
+    #[error("invalid server URL {server:?}: expected such as https://signalbox.example.org")]
+    Server {
+        /// The address.
+        server: String,
+    },
+    /// The token is empty, or has characters that a token never has, such as a line break.
+    #[error("invalid API token: it is empty, or has a space, a line break or another character that tokens do not have")]
+    Token,
     /// The HTTP client could not be set up.
     #[error("could not set up the HTTP client: {}", innermost(.0))]
     Setup(reqwest::Error),
@@ -35,6 +44,12 @@ pub enum ClientError {
         /// The seconds after which the same call may succeed, if the server named them.
         retry_after: Option<u32>,
     },
+    /// The server sent nothing for too long.
+    #[error("{url} sends nothing")]
+    Silent {
+        /// The address of the operation.
+        url: String,
+    },
     /// The answer is not the JSON that the operation promises.
     #[error("could not read the answer of {url}: {problem}")]
     Unreadable {
@@ -53,7 +68,8 @@ impl ClientError {
             Self::Refused { status, .. } => {
                 *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
             }
-            Self::Setup(_) | Self::Unreadable { .. } => false,
+            Self::Silent { .. } => true,
+            Self::Server { .. } | Self::Token | Self::Setup(_) | Self::Unreadable { .. } => false,
         }
     }
 

@@ -1,7 +1,9 @@
 //! The log of events.
 
+use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 
+use crate::paging::pages;
 use crate::{Client, ClientError, Reply};
 
 /// Which events are read.
@@ -76,5 +78,19 @@ impl Client {
     /// A page of events.
     pub async fn events(&self, query: &EventsQuery) -> Result<Reply<EventsPage>, ClientError> {
         self.read("events", query).await
+    }
+
+    /// The events after a position, page by page, until the newest one.
+    pub fn all_events(
+        &self,
+        query: EventsQuery,
+    ) -> impl Stream<Item = Result<Reply<Event>, ClientError>> + use<> {
+        let client = self.clone();
+        pages(query.after.clone(), async move |after| {
+            let query = EventsQuery { after: after.clone(), ..query.clone() };
+            let page = client.events(&query).await?.value;
+            let more = page.next != page.newest;
+            Ok((page.events, page.next.filter(|next| more && *next != after)))
+        })
     }
 }

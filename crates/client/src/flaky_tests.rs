@@ -1,7 +1,9 @@
 //! Flaky tests.
 
+use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 
+use crate::paging::{next, pages};
 use crate::{Client, ClientError, Done, Reply, Repo};
 
 /// The tests of a page.
@@ -202,6 +204,33 @@ impl Client {
     ) -> Result<Reply<UnhealthyTests>, ClientError> {
         let query = ListQuery::new(repo, org, Some(status), page_token);
         self.call("flaky-tests/list-unhealthy-tests", &query).await
+    }
+
+    /// All tests with that status, page by page.
+    pub fn all_unhealthy_tests(
+        &self,
+        repo: &Repo,
+        org: &str,
+        status: UnhealthyStatus,
+    ) -> impl Stream<Item = Result<Reply<UnhealthyTest>, ClientError>> + use<> {
+        let (client, repo, org) = (self.clone(), repo.clone(), org.to_owned());
+        pages(String::new(), async move |token| {
+            let page = client.unhealthy_tests(&repo, &org, status, &token).await?.value;
+            Ok((page.tests, next(page.page.next_page_token)))
+        })
+    }
+
+    /// All quarantined tests, page by page.
+    pub fn all_quarantined_tests(
+        &self,
+        repo: &Repo,
+        org: &str,
+    ) -> impl Stream<Item = Result<Reply<QuarantinedTest>, ClientError>> + use<> {
+        let (client, repo, org) = (self.clone(), repo.clone(), org.to_owned());
+        pages(String::new(), async move |token| {
+            let page = client.quarantined_tests(&repo, &org, &token).await?.value;
+            Ok((page.quarantined_tests, next(page.page.next_page_token)))
+        })
     }
 
     /// A page of the quarantined tests. The first page has an empty token.

@@ -1,9 +1,11 @@
 //! Imports of results of the past.
 
+use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
 use serde::{Deserialize, Serialize};
 
 use crate::client::{UPLOAD_TIMEOUT, parse};
+use crate::retry::new_key;
 use crate::{Client, ClientError, Reply, Repo};
 
 /// A run of the past. NDJSON has these values in its lines.
@@ -116,9 +118,14 @@ impl Client {
         results: Vec<u8>,
     ) -> Result<ImportReceipt, ClientError> {
         let url = self.url("flaky-tests/import");
-        let request = self.http.post(&url).timeout(UPLOAD_TIMEOUT).query(run);
-        let request = request.header(CONTENT_TYPE, form.content_type()).body(results);
-        parse(&url, &self.answer(request, &url).await?)
+        let results = Bytes::from(results);
+        // The server knows runs that come again.
+        let text = self.repeated(new_key(), async || {
+            let request = self.http.post(&url).timeout(UPLOAD_TIMEOUT).query(run);
+            let request = request.header(CONTENT_TYPE, form.content_type()).body(results.clone());
+            self.answer(request, &url).await
+        });
+        parse(&url, &text.await?)
     }
 
     /// How far an upload is.

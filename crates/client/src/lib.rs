@@ -11,6 +11,8 @@
 //! | imports | [`import`](Client::import), [`upload_progress`](Client::upload_progress), [`finish_import`](Client::finish_import) |
 //! | events | [`events`](Client::events) |
 //! | webhooks | [`webhooks`](Client::webhooks), [`create_webhook`](Client::create_webhook), [`update_webhook`](Client::update_webhook), [`delete_webhook`](Client::delete_webhook), [`rotate_webhook_secret`](Client::rotate_webhook_secret), [`test_webhook`](Client::test_webhook), [`deliveries`](Client::deliveries), [`replay`](Client::replay) |
+//! | all pages of a list | [`all_entries`](Client::all_entries), [`all_unhealthy_tests`](Client::all_unhealthy_tests), [`all_quarantined_tests`](Client::all_quarantined_tests), [`all_events`](Client::all_events), [`all_deliveries`](Client::all_deliveries) |
+//! | events as they happen | [`follow_events`](Client::follow_events) |
 //! | any other | [`post`](Client::post) |
 
 mod ci;
@@ -19,14 +21,16 @@ mod error;
 mod events;
 mod failures;
 mod flaky_tests;
+mod follow;
 mod imports;
+mod paging;
 mod queues;
 mod reply;
 mod retry;
 mod webhooks;
 
 pub use ci::GitHubTokens;
-pub use client::{Client, Receipt, TestedRun, Upload};
+pub use client::{Client, MOST_FILES, Receipt, TestedRun, Upload};
 pub use error::ClientError;
 pub use events::{Event, EventsPage, EventsQuery, NamedTest, Payload};
 pub use failures::{FailedCheck, FailedTest, Failure, NextStep};
@@ -34,6 +38,8 @@ pub use flaky_tests::{
     AskedTest, CurrentStatus, PageInfo, QuarantineAnswer, QuarantineDecision, QuarantineSetting,
     QuarantinedTest, QuarantinedTests, TestFlag, UnhealthyStatus, UnhealthyTest, UnhealthyTests,
 };
+pub use follow::{FollowQuery, Heard};
+pub use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 pub use imports::{
     FinishedImport, ImportReceipt, ImportedRun, PastForm, PastRun, RefusedRun, UploadProgress,
 };

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 
+use crate::paging::pages;
 use crate::{Client, ClientError, Done, Failure, Reply};
 
 /// A repository.
@@ -162,6 +164,9 @@ pub struct EntriesQuery {
     /// The most that are listed, 1 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub take: Option<u32>,
+    /// `next_cursor` of the previous page; nothing for the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
 
 /// A page of pull requests.
@@ -170,6 +175,8 @@ pub struct EntriesQuery {
 pub struct EntriesPage {
     /// The pull requests.
     pub pull_requests: Vec<Reply<Entry>>,
+    /// The cursor of the next page; nothing on the last one.
+    pub next_cursor: Option<String>,
 }
 
 /// How a pull request left a queue.
@@ -306,6 +313,20 @@ impl Client {
         query: &EntriesQuery,
     ) -> Result<Reply<EntriesPage>, ClientError> {
         self.call("listPullRequests", &Of { queue, what: query }).await
+    }
+
+    /// The same, page by page until there are no more.
+    pub fn all_entries(
+        &self,
+        queue: &QueueRef,
+        query: EntriesQuery,
+    ) -> impl Stream<Item = Result<Reply<Entry>, ClientError>> + use<> {
+        let (client, queue) = (self.clone(), queue.clone());
+        pages(query.cursor.clone(), async move |cursor| {
+            let query = EntriesQuery { cursor, ..query.clone() };
+            let page = client.entries(&queue, &query).await?.value;
+            Ok((page.pull_requests, page.next_cursor.map(Some)))
+        })
     }
 
     /// Why a pull request failed, or what has failed so far.

@@ -11,32 +11,35 @@ use crate::{Client, ClientError};
 pub(crate) const ATTEMPTS: u32 = 4;
 /// The first pause; each next one is twice as long.
 const FIRST: Duration = Duration::from_millis(500);
-/// The longest pause, also if the server asks for a longer one.
+/// The longest of these pauses.
 const LONGEST: Duration = Duration::from_secs(10);
+/// The longest that a call pauses altogether. A server that asks for a longer pause is not asked
+/// again.
+const BUDGET: Duration = Duration::from_mins(1);
 
 impl Client {
     /// Makes a call until it succeeds, fails for good, or was made often enough. The key only spreads the
     /// pauses of several clients.
-    pub(crate) async fn repeated<F>(
+    pub(crate) async fn repeated(
         &self,
         key: Uuid,
-        call: impl Fn() -> F,
-    ) -> Result<String, ClientError>
-    where
-        F: Future<Output = Result<String, ClientError>>,
-    {
+        call: impl AsyncFn() -> Result<String, ClientError>,
+    ) -> Result<String, ClientError> {
+        let mut left = BUDGET;
         let mut attempt = 1;
         loop {
             let error = match call().await {
                 Ok(text) => return Ok(text),
                 Err(error) => error,
             };
-            let usual = FIRST.saturating_mul(1 << (attempt - 1).min(8));
+            let usual = FIRST.saturating_mul(1 << (attempt - 1).min(8)).min(LONGEST);
             let part = 500 + u32::try_from(key.as_u128() % 500).unwrap_or_default();
             let pause = pause_before_another(&error, usual * part / 1_000);
-            let Some(pause) = pause.filter(|_| attempt < self.attempts) else { return Err(error) };
-            tokio::time::sleep(pause.min(LONGEST)).await;
-            attempt += 1;
+            let pause = pause.filter(|_| attempt < self.attempts);
+            let after = pause.and_then(|pause| Some((pause, left.checked_sub(pause)?)));
+            let Some((pause, rest)) = after else { return Err(error) };
+            tokio::time::sleep(pause).await;
+            (left, attempt) = (rest, attempt + 1);
         }
     }
 }
@@ -67,7 +70,11 @@ fn pause_before_another(error: &ClientError, usual: Duration) -> Option<Duration
             let requested = retry_after.map(|seconds| Duration::from_secs(seconds.into()));
             is_busy.then(|| requested.unwrap_or(usual))
         }
-        ClientError::Setup(_) | ClientError::Unreadable { .. } => None,
+        ClientError::Server { .. }
+        | ClientError::Token
+        | ClientError::Setup(_)
+        | ClientError::Silent { .. }
+        | ClientError::Unreadable { .. } => None,
     }
 }
 
@@ -105,6 +112,7 @@ mod tests {
     }
 
     const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    const LATER: &str = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 600\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     const REFUSED: &str =
         "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     const DONE: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
@@ -117,6 +125,15 @@ mod tests {
         let keys = served.join().expect("keys");
         assert_eq!(keys.len(), 3);
         assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_asks_for_a_long_pause_is_not_asked_earlier() {
+        let (url, served) = server(&[LATER]);
+        let client = Client::new(&url, "t").expect("a client");
+        let error = client.post("cancelPullRequest", &json!({"pr": 1})).await.expect_err("busy");
+        let ClientError::Refused { retry_after, .. } = error else { panic!("{error}") };
+        assert_eq!((retry_after, served.join().expect("keys").len()), (Some(600), 1));
     }
 
     #[tokio::test]

@@ -1,7 +1,9 @@
 //! Webhooks.
 
+use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 
+use crate::paging::{next, pages};
 use crate::{Client, ClientError, Done, Reply};
 
 /// A new endpoint.
@@ -238,6 +240,19 @@ impl Client {
         query: &DeliveriesQuery,
     ) -> Result<Reply<Deliveries>, ClientError> {
         self.call("webhooks/deliveries", query).await
+    }
+
+    /// Deliveries page by page, from that of the query on.
+    pub fn all_deliveries(
+        &self,
+        query: DeliveriesQuery,
+    ) -> impl Stream<Item = Result<Reply<Delivery>, ClientError>> + use<> {
+        let client = self.clone();
+        pages(query.page_token.clone(), async move |page_token| {
+            let query = DeliveriesQuery { page_token, ..query.clone() };
+            let page = client.deliveries(&query).await?.value;
+            Ok((page.deliveries, page.next_page_token.and_then(next)))
+        })
     }
 
     /// Resends messages, as many as one call handles.

@@ -2,23 +2,15 @@
 
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use signalbox_domain::queue::{BisectionMode, Mode, OptimizationMode, Settings};
+use signalbox_terminal::Format;
 
 use crate::written::{document, table};
 use crate::{Arrivals, Choice, Durations, Overlap, SimulationError, Study, Workload};
 
 /// The most combinations of a grid.
 const MOST: usize = 400;
-
-/// How the result is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// A table, and advice.
-    Table,
-    /// JSON.
-    Json,
-}
 
 /// The workload, the settings to compare, and the output.
 #[derive(Args, Clone, Debug)]
@@ -95,19 +87,16 @@ pub struct Simulate {
     /// The number of seeds, from 1 to 1000. Intervals need about 20.
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub seeds: u32,
-    /// How to print the result.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
-    pub output: Output,
+    /// How the result is printed.
+    #[command(flatten)]
+    pub format: Format,
 }
 
 impl Simulate {
     /// Simulates every combination, and returns the result as text.
     pub fn run(&self) -> Result<String, SimulationError> {
         let study = Study::new(&self.workload(), self.choices()?, self.seeds)?;
-        Ok(match self.output {
-            Output::Table => table(&study),
-            Output::Json => document(&study),
-        })
+        Ok(if self.format.is_json() { document(&study) } else { table(&study) })
     }
 
     fn workload(&self) -> Workload {

@@ -14,7 +14,7 @@ mod study;
 mod workload;
 mod written;
 
-pub use command::{Output, Simulate};
+pub use command::Simulate;
 pub use error::SimulationError;
 pub use numbers::{Interval, Sample};
 pub use outcome::Outcome;

@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use signalbox_persistence::create_private;
+use signalbox_terminal::Progress;
 use tempfile::TempDir;
 
 use crate::AdminError;
@@ -88,11 +89,35 @@ pub(super) struct About {
 }
 
 /// Writes an archive of files, each under its name, to a new file that only this user may read.
-pub(super) fn write(to: &Path, about: About, files: &[(&str, &Path)]) -> Result<(), AdminError> {
+pub(super) async fn write(
+    to: &Path,
+    about: About,
+    files: Vec<(&'static str, PathBuf)>,
+) -> Result<(), AdminError> {
+    let to = to.to_owned();
+    blocking(move || write_files(&to, about, &files)).await
+}
+
+/// Runs work that reads and writes much on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, AdminError> + Send + 'static,
+) -> Result<T, AdminError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(AdminError::failed("archive")(error)))
+}
+
+fn write_files(
+    to: &Path,
+    about: About,
+    files: &[(&'static str, PathBuf)],
+) -> Result<(), AdminError> {
+    let sizes = files.iter().filter_map(|(_, path)| Some(std::fs::metadata(path).ok()?.len()));
+    // Each file is read for its checksum first.
+    let progress = Progress::bytes("writing the archive", sizes.sum::<u64>() * 2);
     let mut entries = Vec::new();
     for (name, path) in files {
         let failed = || AdminError::file(path);
-        let mut file = File::open(path).map_err(failed())?;
+        let mut file = progress.reading(File::open(path).map_err(failed())?);
         let (bytes, sha256) = copy(&mut file, &mut std::io::sink()).map_err(failed())?;
         entries.push(Entry { name: (*name).to_owned(), bytes, sha256 });
     }
@@ -115,7 +140,8 @@ pub(super) fn write(to: &Path, about: About, files: &[(&str, &Path)]) -> Result<
         archive.append_data(&mut header, MANIFEST, text.as_slice())?;
         for ((name, path), entry) in files.iter().zip(&manifest.files) {
             header.set_size(entry.bytes);
-            archive.append_data(&mut header, name, File::open(path)?.take(entry.bytes))?;
+            let file = progress.reading(File::open(path)?);
+            archive.append_data(&mut header, name, file.take(entry.bytes))?;
         }
         archive.into_inner()?.finish()?.sync_all()
     })();
@@ -131,15 +157,23 @@ pub(super) struct Unpacked {
 impl Unpacked {
     /// Unpacks an archive into a new folder below `parent`, which only this user may read. Every
     /// file of the manifest must be there, unchanged, and no other.
-    pub(super) fn new(from: &Path, parent: &Path) -> Result<Self, AdminError> {
+    pub(super) async fn new(from: &Path, parent: &Path) -> Result<Self, AdminError> {
+        let folder = tempfile::Builder::new().prefix(".signalbox-restore-").tempdir_in(parent);
+        let folder = folder.map_err(AdminError::file(parent))?;
+        let (from, to) = (from.to_owned(), folder.path().to_owned());
+        let manifest = blocking(move || Self::unpack(&from, &to)).await?;
+        Ok(Self { folder, manifest })
+    }
+
+    fn unpack(from: &Path, folder: &Path) -> Result<Manifest, AdminError> {
         let shown = from.display();
         let foreign = |_| AdminError::Refused(format!("not a backup of Signalbox: {shown}"));
         let damaged = |problem: &str| AdminError::Refused(format!("{shown} is damaged: {problem}"));
         let cut = |_| damaged("it ends early, or is not compressed as it was written");
         let file = File::open(from).map_err(AdminError::file(from))?;
-        let folder = tempfile::Builder::new().prefix(".signalbox-restore-").tempdir_in(parent);
-        let folder = folder.map_err(AdminError::file(parent))?;
-        let mut archive = tar::Archive::new(GzDecoder::new(file));
+        let size = file.metadata().map_or(0, |it| it.len());
+        let progress = Progress::bytes("reading the archive", size);
+        let mut archive = tar::Archive::new(GzDecoder::new(progress.reading(file)));
         let mut entries = archive.entries().map_err(foreign)?;
         let first = entries.next().transpose().map_err(foreign)?;
         let first = first.filter(|entry| entry.path().is_ok_and(|it| it == Path::new(MANIFEST)));
@@ -167,7 +201,7 @@ impl Unpacked {
                 return Err(damaged(&format!("unexpected file {name:?}")));
             };
             let expected = missing.swap_remove(place);
-            let path = folder.path().join(&name);
+            let path = folder.join(&name);
             let mut copied = create_private(&path).map_err(AdminError::file(&path))?;
             let (bytes, sha256) = copy(&mut (&mut entry).take(expected.bytes), &mut copied)
                 .map_err(|error| cut_or_full(error, &path, &cut))?;
@@ -180,7 +214,8 @@ impl Unpacked {
         }
         // The checksum of the whole file comes last.
         std::io::copy(&mut archive.into_inner(), &mut std::io::sink()).map_err(cut)?;
-        Ok(Self { folder, manifest })
+        drop(missing);
+        Ok(manifest)
     }
 
     /// The copy of the database.

@@ -7,27 +7,47 @@ mod restore;
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use signalbox_config::{Config, without_password};
 use signalbox_persistence::{Database, connect};
-use signalbox_terminal::say;
+use signalbox_terminal::{Format, Progress, Signals, say, say_json};
 
 use crate::AdminError;
 use crate::database::existing_database;
 use crate::program::{Program, config};
 use archive::{About, Engine, KEYS};
-use files::{beside, remove, rename};
+use files::rename;
 
 pub use restore::{restore, verify};
 
+/// Does work until a signal comes. The temporary files of the work are removed either way.
+async fn until_signal<T>(
+    work: impl Future<Output = Result<T, AdminError>>,
+) -> Result<T, AdminError> {
+    let mut signals = Signals::new()?;
+    tokio::select! {
+        done = work => done,
+        () = signals.next() => Err(AdminError::Interrupted),
+    }
+}
+
 /// Copies the database, while servers run, and the key of webhook secrets into one new archive.
-pub async fn backup(program: &dyn Program, file: &Path) -> Result<(), AdminError> {
+pub async fn backup(
+    program: &dyn Program,
+    file: &Path,
+    format: Format,
+) -> Result<(), AdminError> {
+    until_signal(copied(program, file, format)).await
+}
+
+async fn copied(program: &dyn Program, file: &Path, format: Format) -> Result<(), AdminError> {
     let config = config(program)?;
     let url = config.database_url();
     let shown = without_password(&url);
     existing_database(&config)?;
     if file.exists() {
         let shown = file.display();
-        return Err(AdminError::Refused(format!("{shown} already exists; choose another file")));
+        return Err(AdminError::Exists(format!("{shown} already exists; choose another file")));
     }
     let database = connect(&url).await.map_err(AdminError::failed(shown.clone()))?;
     let engine = engine(&database);
@@ -35,6 +55,7 @@ pub async fn backup(program: &dyn Program, file: &Path) -> Result<(), AdminError
     let folder = tempfile::Builder::new().prefix(".signalbox-backup-").tempdir_in(folder);
     let folder = folder.map_err(AdminError::file(file))?;
     let copy = folder.path().join(engine.file());
+    let progress = Progress::endless("copying the database");
     match engine {
         Engine::Sqlite => {
             database.copy_to(&copy).await.map_err(AdminError::failed(shown.clone()))?;
@@ -49,9 +70,10 @@ pub async fn backup(program: &dyn Program, file: &Path) -> Result<(), AdminError
     let status = database.migration_status().await.map_err(failed())?;
     let webhook_key = database.webhook_key().await.map_err(AdminError::failed(shown.clone()))?;
     let keys = config.webhook_keys();
-    let mut files = vec![(engine.file(), copy.as_path())];
+    drop(progress);
+    let mut files = vec![(engine.file(), copy)];
     if keys.exists() {
-        files.push((KEYS, keys.as_path()));
+        files.push((KEYS, keys.clone()));
     }
     let migrations = status.applied.len();
     let about = About {
@@ -61,17 +83,25 @@ pub async fn backup(program: &dyn Program, file: &Path) -> Result<(), AdminError
         webhook_key: webhook_key.clone(),
     };
     // An archive that is cut off must not look like a whole one.
-    let part = beside(file, "part");
-    remove(&part)?;
-    archive::write(&part, about, &files)?;
+    let part = folder.path().join("archive");
+    archive::write(&part, about, files).await?;
     rename(&part, file)?;
     let size = std::fs::metadata(file).map_or(0, |it| it.len());
+    let warning = lost_key(program, &keys, webhook_key.as_deref())?;
+    let elsewhere = elsewhere(&config, program, &database).await?;
+    if format.is_json() {
+        say_json(&json!({
+            "file": file, "bytes": size, "engine": engine, "migrations": migrations,
+            "warning": warning, "notIncluded": elsewhere,
+        }));
+        return Ok(());
+    }
     say(&format!("{}: {size} bytes; {engine}, {migrations} migrations", file.display()));
-    if let Some(lost) = lost_key(program, &keys, webhook_key.as_deref())? {
+    if let Some(lost) = warning {
         say(&format!("warning: {lost}"));
     }
     say("not included; copy separately:");
-    for path in elsewhere(&config, program, &database).await? {
+    for path in elsewhere {
         say(&format!("  {path}"));
     }
     Ok(())

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use signalbox_config::{Config, without_password};
 use signalbox_persistence::connect;
-use signalbox_terminal::{causes, say};
+use signalbox_terminal::{Format, Progress, causes, say, say_json};
 
 use super::archive::{Engine, Unpacked};
 use super::files::{beside, copy_private, remove, rename};
-use super::{lost_key, postgres, usable, whole};
+use super::{lost_key, postgres, until_signal, usable, whole};
 use crate::AdminError;
 use crate::lock::take;
 use crate::program::{Program, config};
@@ -16,7 +17,21 @@ use crate::program::{Program, config};
 /// Puts a backup in the place of the configured database, and its key in the place of the key file.
 /// With `replace` an existing embedded database and key file are replaced, and kept beside the new
 /// ones. A PostgreSQL database must be empty.
-pub async fn restore(program: &dyn Program, file: &Path, replace: bool) -> Result<(), AdminError> {
+pub async fn restore(
+    program: &dyn Program,
+    file: &Path,
+    replace: bool,
+    format: Format,
+) -> Result<(), AdminError> {
+    until_signal(restored(program, file, replace, format)).await
+}
+
+async fn restored(
+    program: &dyn Program,
+    file: &Path,
+    replace: bool,
+    format: Format,
+) -> Result<(), AdminError> {
     let config = config(program)?;
     config.make_data_dir()?;
     let url = config.database_url();
@@ -24,7 +39,7 @@ pub async fn restore(program: &dyn Program, file: &Path, replace: bool) -> Resul
     let folder = embedded.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let folder =
         if folder.as_os_str().is_empty() { std::env::temp_dir() } else { folder.to_owned() };
-    let unpacked = Unpacked::new(file, &folder)?;
+    let unpacked = Unpacked::new(file, &folder).await?;
     let (engine, shown) = (unpacked.manifest.engine, without_password(&url));
     let wanted = if embedded.is_some() { Engine::Sqlite } else { Engine::Postgresql };
     if engine != wanted {
@@ -42,10 +57,14 @@ pub async fn restore(program: &dyn Program, file: &Path, replace: bool) -> Resul
     }
     // As long as this is held no server can start on an embedded database.
     let _lock = take(&config)?;
+    let progress = Progress::endless("restoring the database");
+    let mut kept = Vec::new();
     let migrations = match &embedded {
-        Some(path) => sqlite(&config, &unpacked, path, replace).await?,
+        Some(path) => sqlite(&config, &unpacked, path, replace, &mut kept).await?,
         None => postgresql(&unpacked, &url, &shown).await?,
     };
+    drop(progress);
+    let mut keys_restored = false;
     if let (Some(_), Some(from)) = (new, unpacked.keys()) {
         let part = beside(&keys, "part");
         remove(&part)?;
@@ -54,17 +73,30 @@ pub async fn restore(program: &dyn Program, file: &Path, replace: bool) -> Resul
         }
         copy_private(&from, &part)?;
         if own.is_some() {
-            keep(&keys)?;
+            kept.push(keep(&keys)?);
         }
         rename(&part, &keys)?;
+        keys_restored = true;
+    }
+    let created_at = &unpacked.manifest.created_at;
+    let warning = lost_key(program, &keys, unpacked.manifest.webhook_key.as_deref())?;
+    let warning = warning.map(|lost| format!("{lost}: the server will start with webhooks off"));
+    if format.is_json() {
+        say_json(&json!({
+            "database": shown, "migrations": migrations, "createdAt": created_at, "kept": kept,
+            "keysRestored": keys_restored, "warning": warning,
+        }));
+        return Ok(());
+    }
+    for path in kept {
+        say(&format!("kept the previous one as {}", path.display()));
+    }
+    if keys_restored {
         say(&format!("restored {}", keys.display()));
     }
-    say(&format!(
-        "restored {shown}, {migrations} migrations, from {}",
-        unpacked.manifest.created_at
-    ));
-    if let Some(lost) = lost_key(program, &keys, unpacked.manifest.webhook_key.as_deref())? {
-        say(&format!("warning: {lost}: the server will start with webhooks off"));
+    say(&format!("restored {shown}, {migrations} migrations, from {created_at}"));
+    if let Some(warning) = warning {
+        say(&format!("warning: {warning}"));
     }
     Ok(())
 }
@@ -74,6 +106,7 @@ async fn sqlite(
     unpacked: &Unpacked,
     path: &Path,
     replace: bool,
+    kept: &mut Vec<PathBuf>,
 ) -> Result<usize, AdminError> {
     let (migrations, _) = whole(&unpacked.database()).await?;
     if path.exists() && !replace {
@@ -85,7 +118,7 @@ async fn sqlite(
         let old = connect(&url).await.map_err(AdminError::failed(url.clone()))?;
         old.fold().await.map_err(AdminError::failed(url.clone()))?;
         drop(old);
-        keep(path)?;
+        kept.push(keep(path)?);
     }
     for end in ["-wal", "-shm"] {
         remove(&PathBuf::from(format!("{}{end}", path.display())))?;
@@ -111,16 +144,21 @@ async fn postgresql(unpacked: &Unpacked, url: &str, shown: &str) -> Result<usize
 /// Tries a backup without changing anything: unpacks it, compares the checksums, opens the
 /// database, and checks that the key opens the secrets in it. A dump of PostgreSQL is restored into
 /// a database that exists as long as the trial, on the server of the configured database.
-pub async fn verify(program: &dyn Program, file: &Path) -> Result<(), AdminError> {
+pub async fn verify(program: &dyn Program, file: &Path, format: Format) -> Result<(), AdminError> {
+    until_signal(tried(program, file, format)).await
+}
+
+async fn tried(program: &dyn Program, file: &Path, format: Format) -> Result<(), AdminError> {
+    let say = |words: &str| if !format.is_json() { say(words) };
     let folder = std::env::temp_dir();
-    let unpacked = Unpacked::new(file, &folder)?;
+    let unpacked = Unpacked::new(file, &folder).await?;
     let engine = unpacked.manifest.engine;
     say(&format!("{}: complete, made at {}", file.display(), unpacked.manifest.created_at));
     let (migrations, known) = match engine {
         Engine::Sqlite => whole(&unpacked.database()).await?,
         Engine::Postgresql => {
             let url = config(program)?.database_url();
-            try_postgresql(program, &unpacked, &url).await?
+            try_postgresql(program, &unpacked, &url, &say).await?
         }
     };
     say(&format!("database: {engine}, {migrations} migrations, intact"));
@@ -130,6 +168,12 @@ pub async fn verify(program: &dyn Program, file: &Path) -> Result<(), AdminError
         return Err(AdminError::Refused(lost));
     }
     say("webhook key: opens the secrets of this database");
+    if format.is_json() {
+        let created_at = &unpacked.manifest.created_at;
+        say_json(&json!({
+            "file": file, "createdAt": created_at, "engine": engine, "migrations": migrations,
+        }));
+    }
     Ok(())
 }
 
@@ -137,6 +181,7 @@ async fn try_postgresql(
     program: &dyn Program,
     unpacked: &Unpacked,
     url: &str,
+    say: &(impl Fn(&str) + Sync),
 ) -> Result<(usize, Option<String>), AdminError> {
     let dump = unpacked.database();
     let entries = postgres::entries(&dump).await?;
@@ -167,14 +212,13 @@ async fn try_postgresql(
 
 fn exists(path: &Path) -> AdminError {
     let shown = path.display();
-    AdminError::Refused(format!("{shown} already exists; move it away or pass --replace"))
+    AdminError::Exists(format!("{shown} already exists; move it away or pass --replace"))
 }
 
-/// Renames a file that is replaced, and prints its new name.
-fn keep(path: &Path) -> Result<(), AdminError> {
+/// Renames a file that is replaced; returns its new name.
+fn keep(path: &Path) -> Result<PathBuf, AdminError> {
     let kept = beside(path, "replaced");
     remove(&kept)?;
     rename(path, &kept)?;
-    say(&format!("kept the previous one as {}", kept.display()));
-    Ok(())
+    Ok(kept)
 }

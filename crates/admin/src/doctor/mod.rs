@@ -15,7 +15,7 @@ mod webhook_key;
 
 use serde_json::json;
 use signalbox_config::Config;
-use signalbox_terminal::say;
+use signalbox_terminal::{Format, say, say_json};
 
 use crate::Program;
 
@@ -67,7 +67,7 @@ impl Finding {
 
 /// Runs every check, or only the checks of one git host. Changes nothing: it applies no migration
 /// and creates no folder. Returns `true` when no check failed.
-pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) -> bool {
+pub async fn doctor(program: &dyn Program, format: Format, host: Option<&str>) -> bool {
     let mut found = Vec::new();
     let (flags, clock) = (program.flags(), program.clock());
     match Config::load(flags, program.kinds()) {
@@ -115,12 +115,12 @@ pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) ->
             (Verdict::Good, Verdict::Good) => Verdict::Good,
         }
     });
-    if as_json {
+    if format.is_json() {
         let checks = found.iter().map(
             |it| json!({ "name": it.name, "status": it.verdict.as_str(), "detail": it.words }),
         );
         let report = json!({ "status": worst.as_str(), "checks": checks.collect::<Vec<_>>() });
-        say(&report.to_string());
+        say_json(&report);
     } else {
         for Finding { name, verdict, words } in &found {
             say(&format!("{:4} {name}: {words}", verdict.as_str()));

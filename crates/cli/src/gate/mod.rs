@@ -16,10 +16,12 @@ use std::time::Duration;
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process_group};
 use signalbox_client::{AskedTest, Client, ClientError, GitHubTokens, TestedRun, Upload};
+use signalbox_domain::ids::RepoName;
 use signalbox_terminal::{Signals, note};
 
 use crate::CliError;
-use crate::server::repo;
+use crate::server::{Organization, Repository};
+use crate::tests::{content, parts};
 use place::Place;
 pub(crate) use reports::matching;
 use reports::{Before, Naming};
@@ -32,12 +34,10 @@ struct Gate {
     /// JUnit files by pattern: `*` and `?` match within a name, `**` matches any number of folders.
     #[arg(long, value_name = "GLOB", required = true)]
     junit: Vec<String>,
-    /// HOST/OWNER/NAME.
-    #[arg(long, env = "SIGNALBOX_REPO")]
-    repo: String,
-    /// The slug of the token's organization.
-    #[arg(long, env = "SIGNALBOX_ORG")]
-    org: String,
+    #[command(flatten)]
+    repo: Repository,
+    #[command(flatten)]
+    org: Organization,
     /// The branch that was tested; default: from the CI system, else from git.
     #[arg(long)]
     branch: Option<String>,
@@ -164,11 +164,10 @@ fn ended(status: ExitStatus) -> Ended {
 }
 
 async fn decide(gate: &Gate, ended: Ended, before: &Before) -> Result<ExitCode, CliError> {
-    repo(&gate.repo)?;
     let mut files = matching(&gate.junit)?;
     files.retain(|file| reports::is_new(file, before));
     let variant = gate.variant.as_deref().unwrap_or_default();
-    let read = reports::read(&files, &Naming { org: &gate.org, repo: &gate.repo, variant });
+    let read = reports::read(&files, &Naming { org: &gate.org.slug, repo: &gate.repo.name.to_string(), variant });
     let place = Place::of_environment();
     let asked = ask(gate, &place, &files, &read).await;
     let unreachable = match &asked {
@@ -203,8 +202,8 @@ fn shown<'a>(gate: &Gate, test: &'a verdict::FailedTest, answer: &Answer) -> Sho
     let is_known = !matches!(answer, Answer::Unknown(_)) && is_id(&test.id);
     let url = is_known.then(|| {
         let server = gate.server.trim_end_matches('/').trim_end_matches("/v1");
-        let (_, name) = gate.repo.split_once('/').unwrap_or_default();
-        format!("{server}/{}/flaky-tests/test/{}?repo={name}", gate.org, test.id)
+        let RepoName { owner, name, .. } = &gate.repo.name;
+        format!("{server}/{}/flaky-tests/test/{}?repo={owner}/{name}", gate.org.slug, test.id)
     });
     Shown { test, is_quarantined, url }
 }
@@ -218,7 +217,7 @@ async fn token(gate: &Gate) -> Result<String, String> {
     let (url, token) =
         (variable("ACTIONS_ID_TOKEN_REQUEST_URL"), variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN"));
     let Some((url, token)) = url.zip(token) else {
-        return Err("no token: set SIGNALBOX_TOKEN or --token".to_owned());
+        return Err(CliError::NoToken.to_string());
     };
     let issued = GitHubTokens { url, token }.issue(&gate.server).await;
     issued.map_err(|error| format!("could not get an identity token: {error}"))
@@ -227,20 +226,20 @@ async fn token(gate: &Gate) -> Result<String, String> {
 /// Uploads the reports, and asks which of the failed tests are quarantined. The error says why
 /// there is no answer.
 async fn ask(gate: &Gate, place: &Place, files: &[PathBuf], read: &Read) -> Result<Answer, String> {
-    let words = |error: ClientError| error.to_string();
+    let words = |error: ClientError| CliError::from(error).to_string();
     let client = Client::new(&gate.server, &token(gate).await?).map_err(words)?;
     if !files.is_empty() {
-        let content = |file: &PathBuf| match std::fs::read(file) {
-            Ok(bytes) => Ok((file.to_string_lossy().into_owned(), bytes)),
-            Err(error) => Err(format!("{}: {error}", file.display())),
-        };
-        let files = files.iter().map(content).collect::<Result<_, _>>()?;
-        client.upload(Upload { run: tested(gate, place)?, files }).await.map_err(words)?;
+        let run = tested(gate, place)?;
+        for part in parts(files.to_vec()).map_err(|error| error.to_string())? {
+            let files = part.into_iter().map(content).collect::<Result<_, _>>();
+            let files = files.map_err(|error| error.to_string())?;
+            client.upload(Upload { run: run.clone(), files }).await.map_err(words)?;
+        }
     }
     if read.failed.is_empty() {
         return Ok(Answer::Quarantined(BTreeSet::new()));
     }
-    let repo = repo(&gate.repo).map_err(|error| error.to_string())?;
+    let repo = gate.repo.repo();
     let tests: Vec<AskedTest> = read
         .failed
         .iter()
@@ -253,7 +252,7 @@ async fn ask(gate: &Gate, place: &Place, files: &[PathBuf], read: &Read) -> Resu
             variant: gate.variant.clone().unwrap_or_default(),
         })
         .collect();
-    let answer = client.quarantined_of(&repo, &gate.org, &tests).await.map_err(words)?;
+    let answer = client.quarantined_of(&repo, &gate.org.slug, &tests).await.map_err(words)?;
     Ok(if answer.is_disabled {
         Answer::Off
     } else {
@@ -265,7 +264,7 @@ async fn ask(gate: &Gate, place: &Place, files: &[PathBuf], read: &Read) -> Resu
 fn tested(gate: &Gate, place: &Place) -> Result<TestedRun, String> {
     let missing = |what: &str| format!("unknown {what}: give it with --{what}");
     Ok(TestedRun {
-        repo: gate.repo.clone(),
+        repo: gate.repo.name.to_string(),
         branch: gate.branch.clone().or_else(|| place.branch()).ok_or_else(|| missing("branch"))?,
         sha: gate.sha.clone().or_else(|| place.sha()).ok_or_else(|| missing("sha"))?,
         pr: gate.pr.or_else(|| place.ci.pr.map(|pr| pr.0)),

@@ -8,15 +8,18 @@ mod summary;
 use std::path::PathBuf;
 
 use clap::Args;
-use signalbox_client::Client;
 use signalbox_domain::time::{Span, Timestamp};
+use signalbox_terminal::Format;
 
-use crate::server::repo;
-use crate::{CliError, clock, say};
+use crate::server::{Repository, Server};
+use crate::{CliError, clock};
 use files::{Found, Given};
 use layout::Layout;
 use send::send;
 use summary::Summary;
+
+/// How often a call is made at most: a restart of the server does not end an import.
+const ATTEMPTS: u32 = 8;
 
 /// The files, the repository and the server of an import.
 #[derive(Args)]
@@ -24,9 +27,8 @@ pub struct Import {
     /// JUnit XML files, NDJSON files and bundles of the public uploader, or folders of them.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// HOST/OWNER/NAME.
-    #[arg(long)]
-    repo: String,
+    #[command(flatten)]
+    repo: Repository,
     /// Skip runs that ended earlier: a duration before now, such as 90d or 12h, or a time, such as
     /// 2026-09-01T00:00:00Z.
     #[arg(long, value_name = "TIME")]
@@ -50,30 +52,20 @@ pub struct Import {
     /// Check the files and print the summary, but send nothing. Needs no server.
     #[arg(long)]
     dry_run: bool,
-    /// The URL of the server.
-    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
-    /// The API token.
-    #[arg(
-        long,
-        env = "SIGNALBOX_TOKEN",
-        hide_env_values = true,
-        required_unless_present = "dry_run"
-    )]
-    token: Option<String>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// Checks every file, sends the runs in the order of their times, and waits until they are judged.
 pub(crate) async fn import(asked: Import) -> Result<(), CliError> {
-    let of_repo = repo(&asked.repo)?;
+    let of_repo = asked.repo.repo();
     let now = clock::now();
     let since = asked.since.as_deref().map(|text| since(text, now)).transpose()?;
     let layout = asked.layout.as_deref().map(Layout::parse).transpose()?;
     let given = Given {
-        repo: asked.repo,
+        repo: asked.repo.name.to_string(),
         branch: asked.branch,
         sha: asked.sha,
         job: asked.job,
@@ -94,22 +86,22 @@ pub(crate) async fn import(asked: Import) -> Result<(), CliError> {
     runs.sort_by_key(|run| run.at);
     summary.take_runs(&runs);
     if asked.dry_run {
-        print(&summary, asked.json);
+        print(&summary, asked.format);
         return Ok(());
     }
-    let client = Client::new(&asked.server, &asked.token.unwrap_or_default())?;
+    let client = asked.server.client()?.with_attempts(ATTEMPTS);
     send(&client, runs, &mut summary).await?;
     if summary.imported + summary.known > 0 {
         let finished = client.finish_import(&of_repo).await?.value;
         summary.judged = Some((finished.flaky, finished.broken));
     }
-    print(&summary, asked.json);
+    print(&summary, asked.format);
     let failed = summary.failed();
     if failed == 0 { Ok(()) } else { Err(CliError::NotImported { failed }) }
 }
 
-fn print(summary: &Summary, as_json: bool) {
-    say(&if as_json { summary.json().to_string() } else { summary.text() });
+fn print(summary: &Summary, format: Format) {
+    format.say(&summary.json(), || summary.text());
 }
 
 /// Reads `90d`, `12h` or a time.

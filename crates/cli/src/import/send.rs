@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use signalbox_client::{Client, ClientError, StatusCode};
-use signalbox_terminal::note;
+use signalbox_client::Client;
+use signalbox_terminal::Progress;
 
 use super::files::PastResults;
 use super::summary::Summary;
@@ -12,12 +12,8 @@ use crate::CliError;
 
 /// Runs that are sent before the first of them is processed.
 const AHEAD: usize = 32;
-/// Runs after which the progress is printed.
-const STEP: usize = 100;
 /// The first and the longest pause before a state is read again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-/// Attempts when the server is busy, with a pause that doubles from one second.
-const ATTEMPTS: u32 = 6;
 
 /// A run that the server has.
 struct Sent {
@@ -34,12 +30,11 @@ pub(super) async fn send(
 ) -> Result<(), CliError> {
     let all = runs.len();
     let mut waiting = VecDeque::new();
+    let progress = Progress::count("importing runs", all);
     for (number, run) in runs.into_iter().enumerate() {
-        if number > 0 && number % STEP == 0 {
-            note(&format!("{number} of {all} runs sent, up to {}", run.at));
-        }
         let stopped = |error| CliError::Interrupted { sent: number, all, error: Box::new(error) };
         one(client, run, summary, &mut waiting).await.map_err(stopped)?;
+        progress.add(1);
         if waiting.len() >= AHEAD {
             processed(client, waiting.pop_front(), summary).await.map_err(stopped)?;
         }
@@ -58,19 +53,7 @@ async fn one(
     waiting: &mut VecDeque<Sent>,
 ) -> Result<(), CliError> {
     let results = run.place.read()?;
-    let mut pause = Duration::from_secs(1);
-    let mut attempts = 1;
-    let receipt = loop {
-        match client.import(&run.run, run.form, results.clone()).await {
-            Err(ClientError::Refused { status: StatusCode::SERVICE_UNAVAILABLE, .. })
-                if attempts < ATTEMPTS =>
-            {
-                tokio::time::sleep(pause).await;
-                (attempts, pause) = (attempts + 1, pause * 2);
-            }
-            receipt => break receipt?,
-        }
-    };
+    let receipt = client.import(&run.run, run.form, results).await?;
     for refused in receipt.refused {
         summary.refuse(&refused.rule, || format!("{}: {}", run.name, refused.reason));
     }
