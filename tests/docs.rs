@@ -305,7 +305,7 @@ fn flags_are_the_same_in_every_command() {
         let name = command.get_bin_name().unwrap_or_default();
         let flag = |long: &str| command.get_arguments().find(|it| it.get_long() == Some(long));
         if flag("json").is_some() != flag("output").is_some() {
-            wrong.push(format!("{name}: --json and --output go together"));
+            wrong.push(format!("{name}: --json without --output, or the other way round"));
         }
         for (long, variable) in [("org", "SIGNALBOX_ORG"), ("server", "SIGNALBOX_SERVER")] {
             if flag(long).is_some_and(|it| it.get_env().is_none_or(|it| it != variable)) {
@@ -314,7 +314,7 @@ fn flags_are_the_same_in_every_command() {
         }
         if let Some(repo) = flag("repo") {
             let names: Vec<_> = repo.get_value_names().unwrap_or_default().iter().collect();
-            // A folder, and a limit that nobody should set by accident.
+            // A folder, and a limit that should not be set by accident.
             let excused = ["signalbox init", "signalbox token create"].contains(&name);
             if !excused && (repo.get_env().is_none() || names != ["HOST/OWNER/NAME"]) {
                 wrong.push(format!("{name}: --repo is HOST/OWNER/NAME, from SIGNALBOX_REPO"));

@@ -1,5 +1,6 @@
 //! A release: its toolchain, its components, and where they come from.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::page::{none, root};
@@ -78,6 +79,8 @@ fn packed(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let script = "#!/bin/sh\ncase $1 in completions) echo \"for $2\" ;; \
                   man) mkdir -p \"$2\" && echo page > \"$2/signalbox.1\" ;; esac\n";
     std::fs::write(&program, script).expect("written");
+    let may_run = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&program, may_run).expect("a program");
     let out = folder.join("out");
     let has_dpkg = Command::new("dpkg-deb").arg("--version").output().is_ok();
     for kind in ["archive", "deb"].iter().take(1 + usize::from(has_dpkg)) {

@@ -130,7 +130,7 @@ async fn a_rotated_token_works_beside_its_successor_until_the_overlap_ends() {
     assert_eq!((status(&old).await, status(&second).await), (200, 200));
     let shown = system.run(&["token", "list"]);
     let line = shown.lines().find(|line| line.starts_with(&id)).expect("it is listed");
-    assert!(line.contains(" valid ") && line.contains(" until 20"), "{line}");
+    assert!(line.contains(" valid ") && line.contains("  specification  20"), "{line}");
     let (_, third) = rotate("0m", &second_id);
     system
         .until("the second one is refused", async |_: &System| status(&second).await == 401)

@@ -22,7 +22,7 @@ fn printed(done: &Output) -> (String, String) {
 }
 
 fn refused(done: &Output) -> String {
-    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    assert!(done.status.code().is_some_and(|code| code > 0), "{done:?}");
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
@@ -115,7 +115,8 @@ async fn the_printed_commands_merge_a_pull_request(on: On) {
     let args = ["queue", "show", "1", "--server", &url, "--token", token, "--repo", repo];
     assert!(system.run(&args).contains("Merged"));
     let list = system.run(&["queue", "list", "--server", &url, "--token", token]);
-    assert_eq!(list.trim(), "git.local/acme/first main: Running, 0 pull requests, 0 test runs");
+    let row: Vec<&str> = list.lines().last().expect("a row").split_whitespace().collect();
+    assert_eq!(row, ["git.local/acme/first", "main", "Running", "0", "0"]);
     let other = ["queue", "status", "--server", &url, "--token", token, "--repo"];
     let other = system.command(&[&other[..], &["git.local/acme/calc"]].concat()).output();
     assert!(!other.expect("it can be run").status.success());

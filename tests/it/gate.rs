@@ -134,7 +134,11 @@ async fn only_quarantined_failures_are_excused(on: On) {
     failed(&job.run("flaky", 124, &[]), 124, "exit code 124");
     failed(&job.run("flaky", 1, &[("ANNOUNCED", "9")]), 1, "has 2 of its 9 tests");
     failed(&job.run("flaky", 1, &[("WITHOUT_REPORT", "1")]), 1, "wrote no report");
-    failed(&job.run("flaky", 1, &[("SIGNALBOX_TOKEN", "")]), 1, "no token");
+    failed(
+        &job.run("flaky", 1, &[("SIGNALBOX_TOKEN", "")]),
+        1,
+        "no API token: set SIGNALBOX_TOKEN",
+    );
     let nowhere = [("SIGNALBOX_SERVER", "http://127.0.0.1:9")];
     failed(&job.run("flaky", 1, &nowhere), 1, "could not reach");
     assert_eq!(job.run("", 0, &nowhere).code, Some(0), "the server is not required");

@@ -160,12 +160,13 @@ async fn secrets_are_rotated_with_an_overlap_and_never_shown_again() {
     receiver.knows(&[&third]);
     test(3).await;
     assert_eq!(receiver.complaints(), Vec::<String>::new());
-    assert!(run(&["list"]).contains(&format!("{url} (on) [of the public API]")));
+    let row = format!("on     {url}  of the public API");
+    assert!(run(&["list"]).contains(&row), "{}", run(&["list"]));
     run(&["update", &id, "--all-events"]);
     let listed = run(&["list"]);
     assert!(listed.contains("queue.state_changed") && listed.contains("pull_request.merged"));
     run(&["update", &id, "--default-events"]);
-    assert!(run(&["list"]).contains(&format!("{url} (on) [of the public API]")));
+    assert!(run(&["list"]).contains(&row));
     let listed = [run(&["list", "--json"]), run(&["deliveries", &id, "--json"])].concat();
     let told = run(&["deliveries", &id]);
     assert_eq!(

@@ -117,7 +117,6 @@ fn as_json(it: &AuditRecord) -> Value {
 /// The columns of the audit log.
 const HEADERS: [&str; 5] = ["TIME", "ACTOR…", "ACTION", "OBJECT…", "CHANGES…"];
 
-
 fn row(table: &mut Table, it: &AuditRecord) {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
     let change = |it: &signalbox_domain::audit::AuditChange| {

@@ -243,8 +243,11 @@ fn next_commands(
     }
     let path = shell_word(&folder.to_string_lossy());
     let push = shell_word(&format!("HEAD:refs/for/{branch}"));
-    let option =
-        if branch.as_str() == "main" { String::new() } else { format!(" --branch {}", shell_word(branch.as_str())) };
+    let option = if branch.as_str() == "main" {
+        String::new()
+    } else {
+        format!(" --branch {}", shell_word(branch.as_str()))
+    };
     say(&format!(
         "\nNext, start the server and leave it running. Then commit a change in a clone of \
          {path}, push it as a pull request, and look at the queue:\n\n  {serve}\n  \

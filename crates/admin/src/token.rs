@@ -175,10 +175,9 @@ fn parse_id(text: &str) -> Result<TokenId, AdminError> {
 fn show(made: Result<(Stored, TokenText), TokenError>, format: Format) -> Result<(), AdminError> {
     let (Stored { id, .. }, text) = made.map_err(failed)?;
     let line = json!({ "id": id.to_string(), "token": text.reveal() });
-    format.say(&line, || {
-        format!("{}\nThe token is shown only once. Its id is {id}.", text.reveal())
-    });
-    // Nobody has read it, and nobody can read it again.
+    format
+        .say(&line, || format!("{}\nThe token is shown only once. Its id is {id}.", text.reveal()));
+    // It cannot be shown again.
     let lost = |error| {
         let revoke = format!("revoke it with: signalbox token revoke {id}");
         AdminError::Refused(format!("could not print the token: {error}; {revoke}"))

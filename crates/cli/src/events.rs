@@ -77,7 +77,9 @@ async fn tail(asked: Asked, after: Option<String>) -> Result<(), CliError> {
         let Some(heard) = heard else { break };
         match heard? {
             Heard::Event(event) => print(&event, asked.format),
-            Heard::Lost(error) => complain(&format!("retrying: {}", causes(&CliError::from(error)))),
+            Heard::Lost(error) => {
+                complain(&format!("retrying: {}", causes(&CliError::from(error))));
+            }
         }
     }
     Ok(())

@@ -103,12 +103,7 @@ async fn recorded(of: Recorded) -> Result<Entry, CliError> {
     Ok(of.server.client()?.entry(&queue, number).await?.value)
 }
 
-async fn verify(
-    entry: &Entry,
-    branch: &str,
-    clone: &Path,
-    format: Format,
-) -> Result<(), CliError> {
+async fn verify(entry: &Entry, branch: &str, clone: &Path, format: Format) -> Result<(), CliError> {
     let record = record_of(entry, branch)?;
     let steps = verify_landing(clone, &record)
         .await

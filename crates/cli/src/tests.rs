@@ -15,13 +15,11 @@ use crate::{CliError, gate};
 #[derive(Subcommand)]
 pub enum Tests {
     /// Upload JUnit reports.
-    #[command(
-        after_help = "Exit code 0: the server accepted the files. \
+    #[command(after_help = "Exit code 0: the server accepted the files. \
                       The server reads the files afterwards: the printed URL shows their state. Uploading the \
                       same files again has no effect. More than 1000 files are sent in several requests.\n\n\
                       Example: signalbox tests upload --repo git.local/acme/calc --branch main \
-                      --sha $(git rev-parse HEAD) target/nextest/default/junit.xml"
-    )]
+                      --sha $(git rev-parse HEAD) target/nextest/default/junit.xml")]
     Upload(Reports),
     /// Run tests; failures of quarantined tests alone do not fail the command.
     #[command(

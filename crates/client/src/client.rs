@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::{RequestBuilder, Response, Url};
 use reqwest::multipart::{Form, Part};
+use reqwest::{RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an upload may take; its connection must be there after `TIMEOUT`.
 pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// The most files that the server takes in one upload.
+/// The most files of one upload.
 pub const MOST_FILES: usize = 1_000;
 
 /// A server, and the token that calls are made with.

@@ -16,7 +16,9 @@ pub enum ClientError {
         server: String,
     },
     /// The token is empty, or has characters that a token never has, such as a line break.
-    #[error("invalid API token: it is empty, or has a space, a line break or another character that tokens do not have")]
+    #[error(
+        "invalid API token: it is empty, or has a space, a line break or another character that tokens do not have"
+    )]
     Token,
     /// The HTTP client could not be set up.
     #[error("could not set up the HTTP client: {}", innermost(.0))]

@@ -115,15 +115,14 @@ impl Follower {
     }
 
     async fn connect(&mut self) -> Result<Connection, ClientError> {
-        let after = match self.query.after.clone() {
-            Some(after) => after,
-            None => {
-                // A position from the start on: a connection that is lost before the first event
-                // misses nothing either.
-                let query = EventsQuery { after: "0".into(), limit: 1, kinds: None };
-                let newest = self.client.events(&query).await?.value.newest;
-                self.query.after.insert(newest.unwrap_or_else(|| "0".into())).clone()
-            }
+        let after = if let Some(after) = self.query.after.clone() {
+            after
+        } else {
+            // A position from the start on: a connection that is lost before the first event
+            // misses nothing either.
+            let query = EventsQuery { after: "0".into(), limit: 1, kinds: None };
+            let newest = self.client.events(&query).await?.value.newest;
+            self.query.after.insert(newest.unwrap_or_else(|| "0".into())).clone()
         };
         let url = self.client.url("events/stream");
         let kinds: Vec<_> = self.query.kinds.iter().map(|kinds| ("type", kinds)).collect();
@@ -200,7 +199,9 @@ impl Lines {
             self.rest.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.rest);
-                complete.extend(self.line(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n'])));
+                complete.extend(
+                    self.line(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n'])),
+                );
             }
         }
         complete
@@ -236,7 +237,8 @@ mod tests {
 
     #[test]
     fn events_are_read_from_pieces_of_any_size() {
-        let text = ": events\nretry: 1000\n\nid: 7\r\nevent: a.b\ndata: {\"x\":\"ü\"}\n\n:\n\nid: 8\n";
+        let text =
+            ": events\nretry: 1000\n\nid: 7\r\nevent: a.b\ndata: {\"x\":\"ü\"}\n\n:\n\nid: 8\n";
         for size in [1, 2, 7, 1000] {
             let mut lines = Lines::default();
             let found: Vec<Message> =
@@ -248,7 +250,7 @@ mod tests {
     }
 
     /// A server that sends these streams one after the other. Returns its address, and the position
-    /// that each one was asked for.
+    /// of each request.
     fn server(streams: &'static [&'static str]) -> (String, std::thread::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -257,10 +259,12 @@ mod tests {
             for events in streams {
                 let (mut connection, _) = listener.accept().expect("a connection");
                 let lines = BufReader::new(connection.try_clone().expect("the same")).lines();
-                for line in lines.map(|line| line.expect("a line")).take_while(|it| !it.is_empty()) {
+                for line in lines.map(|line| line.expect("a line")).take_while(|it| !it.is_empty())
+                {
                     positions.extend(line.strip_prefix("last-event-id: ").map(str::to_owned));
                 }
-                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close";
+                let head =
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close";
                 write!(connection, "{head}\r\nContent-Length: 1000\r\n\r\n{events}").expect("sent");
             }
             positions

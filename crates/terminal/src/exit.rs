@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// It did what it was asked.
+    /// It succeeded.
     Success = 0,
     /// Any other failure.
     Failure = 1,
@@ -54,14 +54,22 @@ impl Exit {
         match self {
             Self::Success => "success",
             Self::Failure => "any other failure",
-            Self::Usage => "wrong usage: an argument, its value or a setting such as the token is missing or invalid",
+            Self::Usage => {
+                "wrong usage: an argument, its value or a setting such as the token is missing or invalid"
+            }
             Self::Failed => "with `--wait`: the pull request failed",
             Self::Cancelled => "with `--wait`: the pull request was cancelled",
             Self::Unreachable => "the server could not be reached",
-            Self::Unauthorized => "the server does not accept the token, or the token may not do this (401, 403)",
+            Self::Unauthorized => {
+                "the server does not accept the token, or the token may not do this (401, 403)"
+            }
             Self::NotFound => "what the command names does not exist (404)",
-            Self::Conflict => "a conflict with what exists, such as a queue that is not empty, a file that exists, or a running server (409)",
-            Self::Busy => "the server is busy or restarting, also after several attempts (429, 502, 503, 504)",
+            Self::Conflict => {
+                "a conflict with what exists, such as a queue that is not empty, a file that exists, or a running server (409)"
+            }
+            Self::Busy => {
+                "the server is busy or restarting, also after several attempts (429, 502, 503, 504)"
+            }
         }
     }
 

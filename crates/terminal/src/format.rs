@@ -9,17 +9,15 @@ use crate::{say, say_json};
 /// The form of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Tables and sentences.
     #[default]
     Table,
-    /// JSON; lists have one value per line.
     Json,
 }
 
 /// The flags of every command that prints data.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Format {
-    /// The form of the output.
+    /// How to print the result; JSON has one value per line of a list.
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Table)]
     output: Form,
     /// Print JSON; short for --output json.

@@ -34,7 +34,7 @@ pub(crate) fn keep(printed: io::Result<()>) {
     }
 }
 
-/// Whether everything was printed. A reader that has closed its end is no error.
+/// Whether everything was printed. That a reader has closed its end is not an error.
 pub fn written() -> Result<(), &'static io::Error> {
     match FAILED.get() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),

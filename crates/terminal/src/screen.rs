@@ -1,4 +1,4 @@
-//! A picture on the terminal that is replaced again and again.
+//! A picture on the terminal that is replaced repeatedly.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,8 @@ impl Screen {
 
     /// Replaces the picture. What does not fit into the terminal is cut.
     pub fn draw(&self, text: &str) {
-        let size = terminal_size().map_or((80, 24), |(Width(width), Height(height))| (width, height));
+        let size =
+            terminal_size().map_or((80, 24), |(Width(width), Height(height))| (width, height));
         let mut output = io::stdout().lock();
         let text = fitted(&plain(text), size.0.into(), size.1.into());
         let drawn = write!(output, "\u{1b}[H\u{1b}[2J{text}").and_then(|()| output.flush());

@@ -1,8 +1,6 @@
 //! Tables: aligned columns with headers, one line per row.
 
-use comfy_table::{
-    ColumnConstraint, ContentArrangement, Row, Table as Drawn, presets::NOTHING,
-};
+use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table as Drawn, presets::NOTHING};
 use terminal_size::{Width, terminal_size};
 
 use crate::format::Format;
@@ -11,6 +9,8 @@ use crate::text::one_line;
 
 /// The widest table on a terminal of unknown width.
 const USUAL_WIDTH: u16 = 80;
+/// The least width of columns that are cut.
+const ROOM: u16 = 10;
 /// `2026-01-31T12:00`: the date and the minutes of a time.
 const MINUTES: usize = 16;
 
@@ -100,7 +100,9 @@ impl Table {
     /// The table as text, with a width on terminals.
     pub fn text(&self, width: Option<u16>) -> String {
         let mut drawn = Drawn::new();
-        drawn.load_style(NOTHING).set_header(self.headers.clone());
+        let mut headers = Row::from(self.headers.clone());
+        headers.max_height(1);
+        drawn.load_style(NOTHING).set_header(headers);
         for row in &self.rows {
             let cells = row.iter().map(|cell| cell.shown(width.is_some()));
             let mut row = Row::from(cells.collect::<Vec<String>>());
@@ -124,7 +126,7 @@ impl Table {
     fn keep_whole(&self, drawn: &mut Drawn, width: u16) {
         let whole = |number: &usize| !self.cut.contains(number);
         let widths = drawn.column_max_content_widths();
-        let mut left = width.saturating_sub(u16::try_from(self.cut.len()).unwrap_or(width) * 12);
+        let mut left = width.saturating_sub(u16::try_from(self.cut.len()).unwrap_or(width) * ROOM);
         for number in (0..self.headers.len()).filter(whole) {
             let wanted = widths.get(number).copied().unwrap_or_default().saturating_add(2);
             let Some(rest) = left.checked_sub(wanted) else { continue };

@@ -282,26 +282,27 @@ mod tests {
         std::fs::write(&database, database_bytes()).expect("written");
         std::fs::write(&keys, "key").expect("written");
         let to = folder.join("backup.tar.gz");
-        let files = [(Engine::Sqlite.file(), database.as_path()), (KEYS, keys.as_path())];
-        write(&to, about(), &files).expect("an archive");
+        let files = [(Engine::Sqlite.file(), database), (KEYS, keys)];
+        write_files(&to, about(), &files).expect("an archive");
         to
     }
 
-    fn refusal(archive: &Path) -> String {
+    async fn refusal(archive: &Path) -> String {
         let folder = tempfile::tempdir().expect("a folder");
-        let refused = Unpacked::new(archive, folder.path()).err().expect("refused").to_string();
+        let refused =
+            Unpacked::new(archive, folder.path()).await.err().expect("refused").to_string();
         let left = std::fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(left, 0, "nothing is left behind: {refused}");
         refused
     }
 
-    #[test]
-    fn what_is_written_is_unpacked() {
+    #[tokio::test]
+    async fn what_is_written_is_unpacked() {
         let folder = tempfile::tempdir().expect("a folder");
         let archive = archive(folder.path());
         let mode = std::fs::metadata(&archive).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let unpacked = Unpacked::new(&archive, folder.path()).expect("an archive");
+        let unpacked = Unpacked::new(&archive, folder.path()).await.expect("an archive");
         assert_eq!(std::fs::read(unpacked.database()).expect("a file"), database_bytes());
         assert_eq!(std::fs::read(unpacked.keys().expect("keys")).expect("a file"), b"key");
         assert_eq!(unpacked.manifest.migrations, ["1"]);
@@ -309,24 +310,24 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
     }
 
-    #[test]
-    fn an_archive_that_is_cut_or_changed_is_refused() {
+    #[tokio::test]
+    async fn an_archive_that_is_cut_or_changed_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let archive = archive(folder.path());
         let bytes = std::fs::read(&archive).expect("a file");
         let other = folder.path().join("other");
         for length in [0, 1, 10, bytes.len() / 2, bytes.len() - 100] {
             std::fs::write(&other, &bytes[..length]).expect("written");
-            refusal(&other);
+            refusal(&other).await;
         }
         for place in (20..bytes.len() - 8).step_by(97) {
             let mut changed = bytes.clone();
             changed[place] ^= 0x55;
             std::fs::write(&other, &changed).expect("written");
-            refusal(&other);
+            refusal(&other).await;
         }
         std::fs::write(&other, "SQLite format 3\0").expect("written");
-        assert!(refusal(&other).contains("not a backup of Signalbox"));
+        assert!(refusal(&other).await.contains("not a backup of Signalbox"));
     }
 
     /// An archive with any entries.
@@ -346,8 +347,8 @@ mod tests {
         to
     }
 
-    #[test]
-    fn a_forged_archive_writes_nothing_elsewhere() {
+    #[tokio::test]
+    async fn a_forged_archive_writes_nothing_elsewhere() {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["../escaped", "/tmp/signalbox-escaped", "other", "database.sqlite/x"] {
             let sha256 = HEXLOWER.encode(&Sha256::digest(b"x"));
@@ -356,14 +357,14 @@ mod tests {
                 "webhook_key":null,"files":[{{"name":"{name}","bytes":1,"sha256":"{sha256}"}}]}}"#
             );
             let archive = forged(folder.path(), &[(MANIFEST, manifest.as_bytes()), (name, b"x")]);
-            assert!(refusal(&archive).contains("unexpected file"), "{name}");
+            assert!(refusal(&archive).await.contains("unexpected file"), "{name}");
         }
         assert!(!folder.path().join("escaped").exists());
         let newer = r#"{"format":2,"version":"9.1.0","created_at":"","engine":"sqlite",
             "migrations":[],"webhook_key":null,"files":[]}"#;
         let archive = forged(folder.path(), &[(MANIFEST, newer.as_bytes())]);
-        assert!(refusal(&archive).contains("Signalbox 9.1.0, which is newer"));
+        assert!(refusal(&archive).await.contains("Signalbox 9.1.0, which is newer"));
         let archive = forged(folder.path(), &[(MANIFEST, b"{}")]);
-        assert!(refusal(&archive).contains("damaged: manifest.json"));
+        assert!(refusal(&archive).await.contains("damaged: manifest.json"));
     }
 }

@@ -32,11 +32,7 @@ async fn until_signal<T>(
 }
 
 /// Copies the database, while servers run, and the key of webhook secrets into one new archive.
-pub async fn backup(
-    program: &dyn Program,
-    file: &Path,
-    format: Format,
-) -> Result<(), AdminError> {
+pub async fn backup(program: &dyn Program, file: &Path, format: Format) -> Result<(), AdminError> {
     until_signal(copied(program, file, format)).await
 }
 

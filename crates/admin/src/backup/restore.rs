@@ -149,7 +149,11 @@ pub async fn verify(program: &dyn Program, file: &Path, format: Format) -> Resul
 }
 
 async fn tried(program: &dyn Program, file: &Path, format: Format) -> Result<(), AdminError> {
-    let say = |words: &str| if !format.is_json() { say(words) };
+    let say = |words: &str| {
+        if !format.is_json() {
+            say(words);
+        }
+    };
     let folder = std::env::temp_dir();
     let unpacked = Unpacked::new(file, &folder).await?;
     let engine = unpacked.manifest.engine;

@@ -167,7 +167,10 @@ async fn decide(gate: &Gate, ended: Ended, before: &Before) -> Result<ExitCode, 
     let mut files = matching(&gate.junit)?;
     files.retain(|file| reports::is_new(file, before));
     let variant = gate.variant.as_deref().unwrap_or_default();
-    let read = reports::read(&files, &Naming { org: &gate.org.slug, repo: &gate.repo.name.to_string(), variant });
+    let read = reports::read(
+        &files,
+        &Naming { org: &gate.org.slug, repo: &gate.repo.name.to_string(), variant },
+    );
     let place = Place::of_environment();
     let asked = ask(gate, &place, &files, &read).await;
     let unreachable = match &asked {
