@@ -187,7 +187,7 @@ async fn secrets_are_rotated_with_an_overlap_and_never_shown_again() {
         }
     }
     run(&["update", &id, "--disable"]);
-    assert!(run(&["list"]).contains("(off: requested)"));
+    assert!(run(&["list"]).contains("  off: requested  "));
     run(&["delete", &id]);
     assert_eq!(run(&["list"]), "");
 }

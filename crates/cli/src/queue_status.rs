@@ -59,7 +59,7 @@ pub(crate) async fn read(client: &Client, queue: &QueueRef) -> Result<Status, Cl
 
 /// The queues as a table.
 pub(crate) fn listed(list: QueueList) -> Table {
-    let headers = ["REPOSITORY", "BRANCH", "STATE…", "PULL REQUESTS", "TEST RUNS"];
+    let headers = ["REPOSITORY", "BRANCH", "STATE…", "QUEUED", "TEST RUNS"];
     let mut table =
         Table::new("no queues found; create one with: signalbox queue create", &headers);
     for it in list.queues {
