@@ -159,7 +159,7 @@ async fn json_has_the_values_as_they_are_and_tables_have_one_line_for_each() {
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 3, "{table}");
     assert!(lines[0].starts_with("NUMBER  STATE  BASE  AUTHOR"), "{table}");
-    let authors = [lines[0].find("AUTHOR"), lines[1].find("E"), lines[2].find("Ada")];
+    let authors = [lines[0].find("AUTHOR"), lines[1].find('E'), lines[2].find("Ada")];
     assert!(authors[0].is_some() && authors.iter().all(|it| *it == authors[0]), "{table}");
 }
 
