@@ -203,7 +203,10 @@ pub enum Command {
         /// The caller, recorded in the journal.
         by: Actor,
         /// The tool that the change came from.
-        #[cfg_attr(feature = "serde", serde(default))]
+        #[cfg_attr(
+            feature = "serde",
+            serde(default, skip_serializing_if = "ChangeSource::is_default")
+        )]
         source: ChangeSource,
     },
     /// Reports the state of an external check. [`TestRun::accepts`](super::TestRun::accepts) has the

@@ -37,6 +37,15 @@ words!(
     }
 );
 
+#[cfg(feature = "serde")]
+impl ChangeSource {
+    /// Whether it is the source of a change that is recorded without one.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl ManagedState {
     pub(super) fn of(management: Option<&Management>) -> Self {
         match management {
