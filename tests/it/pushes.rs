@@ -177,7 +177,7 @@ async fn an_unknown_push_option_opens_no_pull_request() {
         let (done, words) = push_for(&system, "main/fix", &[wrong]);
         assert!(!done && words.contains(wrong) && words.contains("title=TEXT"), "{words}");
     }
-    assert_eq!(system.run(&["pr", "list", "git.local/acme/calc"]), "");
+    assert_eq!(system.run(&["pr", "list", "git.local/acme/calc"]), "no pull requests found");
 }
 
 #[tokio::test]

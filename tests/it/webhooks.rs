@@ -189,7 +189,7 @@ async fn secrets_are_rotated_with_an_overlap_and_never_shown_again() {
     run(&["update", &id, "--disable"]);
     assert!(run(&["list"]).contains("  off: requested  "));
     run(&["delete", &id]);
-    assert_eq!(run(&["list"]), "");
+    assert_eq!(run(&["list"]), "no webhooks found\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
