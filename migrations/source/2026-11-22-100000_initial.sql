@@ -21,13 +21,13 @@ CREATE TABLE tokens (
     revoked_at Moment
 );
 
--- One row: how many times a token was revoked. Servers that know a token read the count to learn whether
--- to look it up again.
-CREATE TABLE token_revocations (
+-- One row: a random id, which each revocation of a token replaces. Servers that know a token read it to learn
+-- whether to look the token up again.
+CREATE TABLE last_revocation (
     id BigInt NOT NULL PRIMARY KEY,
-    revocations BigInt NOT NULL
+    revocation Id NOT NULL
 );
-INSERT INTO token_revocations (id, revocations) VALUES (1, 0);
+INSERT INTO last_revocation (id, revocation) VALUES (1, '00000000-0000-0000-0000-000000000000');
 
 -- Sessions of the pages. A session allows what its token allows; only hashes are kept.
 CREATE TABLE sessions (

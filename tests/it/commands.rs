@@ -139,6 +139,15 @@ fn the_configuration_in_force_is_shown_without_secrets_and_without_leaving_anyth
     let shown = succeeded(&shown);
     assert!(shown.contains("postgres://ada:…@db/calc") && !shown.contains("cret"), "{shown}");
     assert!(shown.contains("listen = \"[::1]:1234\""), "{shown}");
+    let json = ["check-config", "--print-effective", "--json"];
+    let json = succeeded(&signalbox(folder.path(), &variables, &json));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["server"]["listen"], "[::1]:1234");
+    assert!(!json.to_string().contains("cret"), "{json}");
+    assert_eq!(
+        succeeded(&signalbox(folder.path(), &[], &["check-config", "--json"])),
+        "{\"valid\":true}\n"
+    );
     succeeded(&signalbox(folder.path(), &[], &["check-config"]));
     assert!(!folder.path().join("signalbox-data").exists());
     let both = [("SIGNALBOX_DATABASE_URL", "sqlite://a.db"), variables[0]];

@@ -62,7 +62,7 @@ fn a_second_init_changes_nothing() {
     assert!(words.contains("found the bare repository "), "{words}");
     assert!(words.contains("still valid") && !words.contains("sbx_"), "{words}");
     assert_eq!(git(&bare, &["rev-parse", "main"]), before);
-    let again = printed(&init(here, &["--repo", "calc.git", "--org", "acme", "--json"])).0;
+    let again = printed(&init(here, &["--path", "calc.git", "--org", "acme", "--json"])).0;
     let again: Value = serde_json::from_str(&again).expect("JSON");
     assert_eq!((&again["token"], &again["branch"]), (&Value::Null, &"main".into()));
 }
@@ -77,19 +77,19 @@ fn a_repository_with_commits_is_used_as_it_is() {
     git(&here.join("work"), &["commit", "-q", "-m", "base"]);
     let words = refused(&init(here, &["work"]));
     assert!(words.contains("git clone --bare "), "{words}");
-    let words = refused(&init(here, &["--repo", "missing.git"]));
+    let words = refused(&init(here, &["--path", "missing.git"]));
     assert!(words.contains("missing.git is not a bare git repository"), "{words}");
     git(here, &["clone", "-q", "--bare", "work", "calc.git"]);
-    let words = refused(&init(here, &["--repo", "calc.git", "--branch", "main"]));
+    let words = refused(&init(here, &["--path", "calc.git", "--branch", "main"]));
     assert!(words.contains("no branch `main`") && words.contains("trunk"), "{words}");
     assert!(!here.join("signalbox-data").exists());
-    let (words, warnings) = printed(&init(here, &["--repo", "calc.git"]));
+    let (words, warnings) = printed(&init(here, &["--path", "calc.git"]));
     assert!(words.contains("HEAD:refs/for/trunk "), "{words}");
     assert!(words.contains("--repo git.local/local/calc --branch trunk\n"), "{words}");
     assert!(warnings.contains("`trunk` has no .signalbox.toml"), "{warnings}");
     assert_eq!(git(&here.join("calc.git"), &["log", "--format=%s", "trunk"]), "base");
     git(here, &["clone", "-q", "--bare", "work", "other.git"]);
-    let name = ["--repo", "other.git", "--name", "git.local/local/calc"];
+    let name = ["--path", "other.git", "--repo", "git.local/local/calc"];
     let words = refused(&init(here, &name));
     assert!(words.contains("is registered for ") && words.contains("--name"), "{words}");
 }

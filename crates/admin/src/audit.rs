@@ -24,7 +24,7 @@ pub enum Audit {
     )]
     List {
         /// Only changes of this organization.
-        #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG")]
+        #[arg(long, value_name = "SLUG")]
         org: Option<String>,
         /// Only this kind of change: queue.updated, token.created, …
         #[arg(long, value_name = "ACTION")]
@@ -32,7 +32,6 @@ pub enum Audit {
         /// Only changes of this repository.
         #[arg(
             long,
-            env = "SIGNALBOX_REPO",
             value_name = "HOST/OWNER/NAME",
             value_parser = RepoName::parse
         )]

@@ -75,7 +75,7 @@ pub enum AdminError {
     #[error("{0}")]
     NotFound(String),
     /// A signal ended the command before it was done.
-    #[error("interrupted: nothing was changed")]
+    #[error("interrupted before it was complete")]
     Interrupted,
     /// The command would do harm, such as replacing a file.
     #[error("{0}")]

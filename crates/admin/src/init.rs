@@ -37,14 +37,14 @@ pub struct Init {
     folder: PathBuf,
     /// Use this existing bare repository, and create none.
     #[arg(long, value_name = "BARE_REPO", conflicts_with = "folder")]
-    repo: Option<PathBuf>,
+    path: Option<PathBuf>,
     /// The organization; created when it does not exist.
     #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG", default_value = "local")]
     org: String,
     /// The name of the repository in commands and in the API; default: git.local, the organization
     /// and the name of the folder.
-    #[arg(long, value_name = "HOST/OWNER/NAME")]
-    name: Option<String>,
+    #[arg(long, alias = "name", value_name = "HOST/OWNER/NAME")]
+    repo: Option<String>,
     /// The target branch of the queue; default: the repository's default branch, or main.
     #[arg(long)]
     branch: Option<String>,
@@ -54,16 +54,16 @@ pub struct Init {
 
 /// Creates what is missing, and leaves the rest unchanged: a second run changes nothing.
 pub async fn init(program: &dyn Program, action: Init) -> Result<(), AdminError> {
-    let Init { folder, repo, org, name, branch, format } = action;
+    let Init { folder, path, org, repo, branch, format } = action;
     let config = config(program)?;
     let slug = OrgSlug::new(org.as_str())?;
     let branch = branch.map(BranchName::new).transpose()?;
-    let folder = std::path::absolute(repo.as_ref().unwrap_or(&folder))?;
-    let name = match name {
+    let folder = std::path::absolute(path.as_ref().unwrap_or(&folder))?;
+    let name = match repo {
         Some(name) => RepoName::parse(&name)?,
         None => default_name(&slug, &folder)?,
     };
-    let is_new = prepare(&folder, repo.is_none(), branch.as_ref()).await?;
+    let is_new = prepare(&folder, path.is_none(), branch.as_ref()).await?;
     let folder = folder.canonicalize().map_err(AdminError::file(&folder))?;
     let bare = BareRepository::at(&folder);
     let branch = target(&bare, &folder, branch).await?;
@@ -138,7 +138,7 @@ async fn prepare(
     if !is_empty {
         return Err(AdminError::Refused(format!(
             "{shown} is neither empty nor a bare git repository; for a bare copy of a repository, \
-             run `git clone --bare {shown} {shown}.git`, then `signalbox init --repo {shown}.git`"
+             run `git clone --bare {shown} {shown}.git`, then `signalbox init --path {shown}.git`"
         )));
     }
     let main = || BranchName::new("main");

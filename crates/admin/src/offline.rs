@@ -34,7 +34,17 @@ impl RepositoryArg {
             let words = "no repository: give --repo HOST/OWNER/NAME or set SIGNALBOX_REPO";
             AdminError::Argument(words.to_owned())
         };
-        self.name.or(self.repo).ok_or_else(missing)
+        // A variable may be for other commands; an option is for this one.
+        let of_variable = std::env::var("SIGNALBOX_REPO").ok();
+        match (self.name, self.repo) {
+            (Some(name), Some(repo))
+                if name != repo && of_variable.as_deref() != Some(repo.to_string().as_str()) =>
+            {
+                Err(AdminError::Argument(format!("both {name} and --repo {repo} are given")))
+            }
+            (Some(name), _) | (None, Some(name)) => Ok(name),
+            (None, None) => Err(missing()),
+        }
     }
 }
 

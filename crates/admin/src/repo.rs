@@ -40,7 +40,7 @@ pub enum Repo {
     #[command(after_help = "Example: signalbox repo list --json")]
     List {
         /// Only repositories of this organization.
-        #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG")]
+        #[arg(long, value_name = "SLUG")]
         org: Option<String>,
         #[command(flatten)]
         format: Format,

@@ -44,7 +44,7 @@ pub enum Token {
         #[arg(long, default_value = "90d")]
         expires: String,
         /// The clients to be compatible with: v1-live for clients of the public service, such as
-        /// its Terraform provider (states in lower case, and the statuses of deleteQueue that they
+        /// its Terraform provider (states in lower case, and other status codes of deleteQueue, which they
         /// expect).
         #[arg(long, value_name = "PROFILE", default_value = Compatibility::Specification.as_str(), value_parser = profiles())]
         compat: String,
@@ -58,7 +58,7 @@ pub enum Token {
     #[command(after_help = "Example: signalbox token list --json")]
     List {
         /// Only tokens of this organization.
-        #[arg(long, env = "SIGNALBOX_ORG", value_name = "SLUG")]
+        #[arg(long, value_name = "SLUG")]
         org: Option<String>,
         #[command(flatten)]
         format: Format,

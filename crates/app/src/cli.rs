@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::json;
 use signalbox_config::{Config, Flags};
-use signalbox_terminal::{Format, causes, complain, say, say_json, written};
+use signalbox_terminal::{Exit, Format, causes, complain, say, say_json, written};
 
 use crate::error::AppError;
 use crate::hosts::KINDS;
@@ -19,7 +19,7 @@ const SYSTEM_CONFIG: &str = "/etc/signalbox/signalbox.toml";
 
 /// A self-hosted merge queue and flaky-test server: only tested commits reach main.
 #[derive(Parser)]
-#[command(name = "signalbox", version, max_term_width = 100)]
+#[command(name = "signalbox", version, max_term_width = 100, after_long_help = Exit::help())]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -168,9 +168,11 @@ enum Command {
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
-        /// Print the effective configuration, without secrets.
+        /// Print the effective configuration, without secrets: as TOML, or as JSON.
         #[arg(long)]
         print_effective: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// Print the OpenAPI description of the API.
     #[command(after_help = "Example: signalbox openapi > openapi.json")]
@@ -295,10 +297,15 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
                 say(&text);
             }
         }
-        Command::CheckConfig { print_effective } => {
+        Command::CheckConfig { print_effective, format } => {
             let config = Config::load(&flags, KINDS)?;
-            let effective = config.effective(KINDS)?;
-            say(if print_effective { &effective } else { "the configuration is valid" });
+            let (text, shown) = (config.effective(KINDS)?, config.shown(KINDS)?);
+            if print_effective {
+                format.say(&json!(shown), || text.trim_end().to_owned());
+            } else {
+                let valid = || "the configuration is valid".to_owned();
+                format.say(&json!({ "valid": true }), valid);
+            }
         }
         Command::Openapi => say_json(&crate::openapi_document().trim_end()),
         Command::Version { format } => {

@@ -134,6 +134,7 @@ impl From<ClientError> for CliError {
 fn advice(error: &ClientError) -> &'static str {
     match error {
         ClientError::Server { .. }
+        | ClientError::Redirected { .. }
         | ClientError::Unreachable { .. }
         | ClientError::Silent { .. } => "; check SIGNALBOX_SERVER or --server",
         ClientError::Token => "; check SIGNALBOX_TOKEN or --token",
@@ -170,9 +171,15 @@ impl CliError {
 
 fn of_call(error: &ClientError) -> Exit {
     match error {
-        ClientError::Server { .. } | ClientError::Token => Exit::Usage,
+        ClientError::Server { .. } | ClientError::Token | ClientError::Redirected { .. } => {
+            Exit::Usage
+        }
         ClientError::Unreachable { .. } | ClientError::Silent { .. } => Exit::Unreachable,
+        ClientError::Refused { code, .. } if code.as_deref() == Some("request_in_progress") => {
+            Exit::Busy
+        }
         ClientError::Refused { status, .. } => match *status {
+            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => Exit::Usage,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Exit::Unauthorized,
             StatusCode::NOT_FOUND => Exit::NotFound,
             StatusCode::CONFLICT => Exit::Conflict,

@@ -34,7 +34,6 @@ pub enum Queue {
         /// List only the queues of this repository.
         #[arg(
             long = "repo",
-            env = "SIGNALBOX_REPO",
             value_name = "HOST/OWNER/NAME",
             value_parser = RepoName::parse
         )]
@@ -107,7 +106,7 @@ pub enum Queue {
     },
     /// Submit a pull request.
     #[command(
-        after_help = "Exit codes with --wait: 0 merged, 3 failed, 4 cancelled; others as for every command. \
+        after_help = "Exit codes with --wait: 0 merged, 3 failed, 4 cancelled; others as signalbox --help lists. \
                       An interrupted wait changes nothing.\n\n\
                       Example: signalbox queue submit 12 --wait --repo git.local/acme/calc"
     )]

@@ -30,7 +30,7 @@ pub enum Tests {
                       --junit 'target/nextest/**/junit.xml' -- cargo nextest run --profile ci"
     )]
     Run(Box<gate::Run>),
-    /// The same after the tests: for their reports and their exit code.
+    /// Decide after the tests, from their reports and their exit code.
     #[command(
         after_help = "Exit codes: the given one, or 0 if every failure is a quarantined test.\n\n\
                       Example: signalbox tests gate --repo git.local/acme/calc --org acme \

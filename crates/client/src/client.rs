@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use reqwest::header::{HeaderValue, LOCATION};
 use reqwest::multipart::{Form, Part};
+use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -188,14 +190,24 @@ impl Client {
     }
 
     pub(crate) fn with_token(&self, request: RequestBuilder) -> RequestBuilder {
-        request.header("x-api-token", &self.token)
+        // `Client::new` has refused tokens that are no value of a header.
+        let token = HeaderValue::from_str(&self.token).map(|mut token| {
+            token.set_sensitive(true);
+            token
+        });
+        match token {
+            Ok(token) => request.header("x-api-token", token),
+            Err(_) => request,
+        }
     }
 }
 
 pub(crate) fn http() -> Result<reqwest::Client, ClientError> {
     // The only TLS provider of this process; another part may have installed it already.
     let _installed = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().connect_timeout(TIMEOUT).build().map_err(ClientError::Setup)
+    let client = reqwest::Client::builder().connect_timeout(TIMEOUT);
+    // The token is for this server: it is not sent to the one that a redirect names.
+    client.redirect(Policy::none()).build().map_err(ClientError::Setup)
 }
 
 /// The text of a 2xx answer.
@@ -210,6 +222,10 @@ pub(crate) async fn accepted(request: RequestBuilder, url: &str) -> Result<Respo
     let status = reply.status();
     if status.is_success() {
         return Ok(reply);
+    }
+    if status.is_redirection() {
+        let to = reply.headers().get(LOCATION).and_then(|it| it.to_str().ok()).unwrap_or_default();
+        return Err(ClientError::Redirected { url: url.to_owned(), to: to.to_owned() });
     }
     let wait = reply.headers().get("retry-after").and_then(|it| it.to_str().ok()?.parse().ok());
     let text = reply.text().await.map_err(unreachable(url))?;

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// The address of the server is not one.
-    #[error("invalid server URL {server:?}: expected such as https://signalbox.example.org")]
+    #[error("invalid server URL {server:?}: expected a URL such as https://signalbox.example.org")]
     Server {
         /// The address.
         server: String,
@@ -46,6 +46,14 @@ pub enum ClientError {
         /// The seconds after which the same call may succeed, if the server named them.
         retry_after: Option<u32>,
     },
+    /// Another address was named instead of an answer; a token is not sent there.
+    #[error("{url} redirects to {to:?}: use the URL of the server itself")]
+    Redirected {
+        /// The address of the operation.
+        url: String,
+        /// The other address.
+        to: String,
+    },
     /// The server sent nothing for too long.
     #[error("{url} sends nothing")]
     Silent {
@@ -71,7 +79,11 @@ impl ClientError {
                 *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
             }
             Self::Silent { .. } => true,
-            Self::Server { .. } | Self::Token | Self::Setup(_) | Self::Unreadable { .. } => false,
+            Self::Server { .. }
+            | Self::Token
+            | Self::Setup(_)
+            | Self::Redirected { .. }
+            | Self::Unreadable { .. } => false,
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, stream};
 use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -87,10 +88,11 @@ impl Follower {
                 },
             };
             match heard {
-                Ok(Some(event)) => {
+                Ok(Some(Piece::Alive)) => self.failures = 0,
+                Ok(Some(Piece::Event(event))) => {
                     self.failures = 0;
                     self.query.after = Some(event.value.position.clone());
-                    return Ok(Heard::Event(Box::new(event)));
+                    return Ok(Heard::Event(event));
                 }
                 // It ends after 15 minutes, and when the server stops.
                 Ok(None) => {
@@ -130,6 +132,11 @@ impl Follower {
         let request = self.client.with_token(request.header("last-event-id", after));
         let reply = tokio::time::timeout(SILENCE, accepted(request, &url)).await;
         let reply = reply.unwrap_or_else(|_| Err(ClientError::Silent { url: url.clone() }))?;
+        let kind = reply.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+            let problem = "it is not a stream of events".to_owned();
+            return Err(ClientError::Unreadable { url, problem });
+        }
         Ok(Connection { url, reply, lines: Lines::default(), ready: VecDeque::new() })
     }
 }
@@ -141,13 +148,17 @@ struct Connection {
     ready: VecDeque<Reply<Event>>,
 }
 
+/// What came over a connection.
+enum Piece {
+    Event(Box<Reply<Event>>),
+    /// Bytes without an event: the connection works.
+    Alive,
+}
+
 impl Connection {
-    /// The next event; nothing when the server has ended the stream.
-    async fn next(&mut self) -> Result<Option<Reply<Event>>, ClientError> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Ok(Some(event));
-            }
+    /// The next piece; nothing when the server has ended the stream.
+    async fn next(&mut self) -> Result<Option<Piece>, ClientError> {
+        if self.ready.is_empty() {
             let chunk = tokio::time::timeout(SILENCE, self.reply.chunk()).await;
             let silent = |_| ClientError::Silent { url: self.url.clone() };
             let chunk = chunk.map_err(silent)?.map_err(unreachable(&self.url))?;
@@ -160,6 +171,7 @@ impl Connection {
                 self.ready.push_back(message.event().map_err(unreadable)?);
             }
         }
+        Ok(Some(self.ready.pop_front().map_or(Piece::Alive, |it| Piece::Event(Box::new(it)))))
     }
 }
 

@@ -74,6 +74,7 @@ fn pause_before_another(error: &ClientError, usual: Duration) -> Option<Duration
         | ClientError::Token
         | ClientError::Setup(_)
         | ClientError::Silent { .. }
+        | ClientError::Redirected { .. }
         | ClientError::Unreadable { .. } => None,
     }
 }
@@ -113,6 +114,7 @@ mod tests {
 
     const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     const LATER: &str = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 600\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    const MOVED: &str = "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     const REFUSED: &str =
         "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     const DONE: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
@@ -125,6 +127,15 @@ mod tests {
         let keys = served.join().expect("keys");
         assert_eq!(keys.len(), 3);
         assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    }
+
+    #[tokio::test]
+    async fn a_token_is_not_sent_to_the_server_that_a_redirect_names() {
+        let (url, served) = server(&[MOVED]);
+        let client = Client::new(&url, "t").expect("a client");
+        let error = client.post("cancelPullRequest", &json!({"pr": 1})).await.expect_err("moved");
+        let ClientError::Redirected { to, .. } = error else { panic!("{error}") };
+        assert_eq!((to.as_str(), served.join().expect("keys").len()), ("http://127.0.0.1:1/x", 1));
     }
 
     #[tokio::test]

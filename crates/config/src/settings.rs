@@ -407,8 +407,13 @@ impl Config {
         url.scheme() == "http" && !is_here
     }
 
-    /// The effective configuration, without secrets.
+    /// The effective configuration as TOML, without secrets.
     pub fn effective(&self, kinds: Kinds) -> Result<String, ConfigError> {
+        Ok(toml::to_string_pretty(&self.shown(kinds)?)?)
+    }
+
+    /// The effective configuration, without secrets.
+    pub fn shown(&self, kinds: Kinds) -> Result<Self, ConfigError> {
         let mut shown = self.clone();
         shown.database.url = Some(without_password(&self.database_url()));
         shown.server.public_url = Some(self.public_url());
@@ -418,6 +423,6 @@ impl Config {
                 .complete(table)
                 .map_err(|error| ConfigError::setting(error.key, error.problem))?;
         }
-        Ok(toml::to_string_pretty(&shown)?)
+        Ok(shown)
     }
 }

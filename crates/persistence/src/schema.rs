@@ -20,7 +20,7 @@ tables! {
         revoked_at -> Nullable<Moment>,
     }
 
-    token_revocations (id) { id -> BigInt, revocations -> BigInt, }
+    last_revocation (id) { id -> BigInt, revocation -> Id, }
 
     sessions (hash) {
         hash -> Text, org_id -> Id, token_hash -> Text, created_at -> Moment, seen_at -> Moment,

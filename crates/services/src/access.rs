@@ -19,22 +19,27 @@ use super::refusals::{Attempt, Refusals};
 
 /// The most callers in the cache.
 const REMEMBERED: usize = 131_072;
+/// How long a token is not read again, also when none is revoked: a change by hand counts after that.
+const LONGEST_MINUTES: u32 = 5;
 
 /// A caller, and how long what was read is true.
 #[derive(Clone)]
 struct Remembered {
     caller: Arc<Caller>,
-    /// Until when the token is valid; for the identity token of a CI job, at most a second.
-    until: Option<Timestamp>,
-    /// The revocations before the token was read. `None`: it is not a stored one.
-    revocations: Option<u64>,
+    /// Until when it is used.
+    until: Timestamp,
+    /// The last revocation before the token was read. `None`: it is not a stored one.
+    revocation: Option<Uuid>,
 }
 
-/// The count of revocations, and until when it counts as current.
+/// The last revocation, and until when it counts as current.
 #[derive(Default)]
-struct Revocations {
-    count: u64,
-    until: Option<Timestamp>,
+struct LastRevocation {
+    known: Option<(Uuid, Timestamp)>,
+    /// Reads that have begun.
+    begun: u64,
+    /// The read that the known one is from.
+    read: u64,
 }
 
 /// Authenticates callers. They are cached while no token has been revoked, which is looked up once in a
@@ -44,7 +49,7 @@ pub struct Authenticator {
     orgs: Arc<dyn OrgStore>,
     clock: Arc<dyn Clock>,
     remembered: Cache<TokenHash, Remembered>,
-    revocations: Mutex<Revocations>,
+    revocation: Mutex<LastRevocation>,
     /// The slugs of organizations, which never change.
     slugs: Cache<OrgId, OrgSlug>,
     refusals: Refusals,
@@ -60,13 +65,13 @@ impl Authenticator {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (remembered, refusals) = (Cache::new(REMEMBERED), Refusals::default());
-        let (slugs, revocations) = (Cache::new(REMEMBERED), Mutex::default());
+        let (slugs, revocation) = (Cache::new(REMEMBERED), Mutex::default());
         Self {
             tokens,
             orgs,
             clock,
             remembered,
-            revocations,
+            revocation,
             slugs,
             refusals,
             reports: None,
@@ -176,10 +181,10 @@ impl Authenticator {
         hash: TokenHash,
         now: Timestamp,
     ) -> Result<Result<Arc<Caller>, Refused>, StoreError> {
-        let revocations = self.revocations(now).await?;
+        let revocation = self.last_revocation(now).await?;
         if let Some(known) = self.remembered.get(&hash)
-            && known.until.is_none_or(|until| now < until)
-            && known.revocations == Some(revocations)
+            && now < known.until
+            && known.revocation == Some(revocation)
         {
             return Ok(Ok(known.caller));
         }
@@ -190,7 +195,10 @@ impl Authenticator {
             return Ok(Err(Refused::Ended(Box::new(token))));
         }
         let Some(org_slug) = self.slug(token.org).await? else { return Ok(Err(Refused::Unknown)) };
-        let until = [token.expires_at, token.revoked_at].into_iter().flatten().min();
+        let until = [token.expires_at, token.revoked_at]
+            .into_iter()
+            .flatten()
+            .fold(now.plus(Span::minutes(LONGEST_MINUTES)), Timestamp::min);
         let caller = Arc::new(Caller {
             org: token.org,
             org_slug,
@@ -201,24 +209,32 @@ impl Authenticator {
             compatibility: token.compatibility,
             source: None,
         });
-        let known = Remembered { caller: caller.clone(), until, revocations: Some(revocations) };
+        let known = Remembered { caller: caller.clone(), until, revocation: Some(revocation) };
         self.remembered.insert(hash, known);
         Ok(Ok(caller))
     }
 
-    /// How many tokens had been revoked less than a second ago.
-    async fn revocations(&self, now: Timestamp) -> Result<u64, StoreError> {
-        let current = |it: &Revocations| it.until.filter(|until| now < *until).map(|_| it.count);
-        let known = || self.revocations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = current(&known()) {
-            return Ok(count);
+    /// The last revocation of a token, as of less than a second ago.
+    async fn last_revocation(&self, now: Timestamp) -> Result<Uuid, StoreError> {
+        let lock = || self.revocation.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = {
+            let mut last = lock();
+            if let Some((id, until)) = last.known
+                && now < until
+            {
+                return Ok(id);
+            }
+            last.begun += 1;
+            last.begun
+        };
+        let id = self.tokens.last_revocation().await?;
+        let mut last = lock();
+        // A read that began later, and has ended already, is newer.
+        if number > last.read {
+            last.read = number;
+            last.known = Some((id, now.plus(Span::seconds(1))));
         }
-        let count = self.tokens.revocations().await?;
-        let mut known = known();
-        // The answer of a slow read may be older than the one that is known.
-        known.count = known.count.max(count);
-        known.until = known.until.max(Some(now.plus(Span::seconds(1))));
-        Ok(known.count)
+        Ok(last.known.map_or(id, |(id, _)| id))
     }
 
     /// The CI job that an identity token was issued to.
@@ -230,7 +246,7 @@ impl Authenticator {
     ) -> Result<Result<Arc<Caller>, Refused>, Error> {
         let hash = TokenHash(Sha256::digest(text.as_bytes()).into());
         if let Some(known) = self.remembered.get(&hash)
-            && known.until.is_none_or(|until| now < until)
+            && now < known.until
         {
             return Ok(Ok(known.caller));
         }
@@ -254,7 +270,7 @@ impl Authenticator {
             source: Some(identity.source),
         });
         let until = identity.expires_at.min(now.plus(Span::seconds(1)));
-        let known = Remembered { caller: caller.clone(), until: Some(until), revocations: None };
+        let known = Remembered { caller: caller.clone(), until, revocation: None };
         self.remembered.insert(hash, known);
         Ok(Ok(caller))
     }
@@ -295,8 +311,10 @@ mod tests {
     struct Observed {
         inner: Arc<MemoryDatabase>,
         tokens: AtomicU32,
-        counts: AtomicU32,
+        checks: AtomicU32,
         revokes: bool,
+        /// What is read as the last revocation instead.
+        replaced: Mutex<Option<Uuid>>,
     }
 
     #[async_trait]
@@ -309,7 +327,7 @@ mod tests {
             self.tokens.fetch_add(1, Ordering::Relaxed);
             let found = self.inner.find_by_hash(hash).await?;
             if let Some(token) = found.as_ref().filter(|_| self.revokes) {
-                self.inner.revoke(token.id, Timestamp::from_unix_seconds(0)).await?;
+                self.inner.revoke(token.id, Timestamp::from_unix_seconds(0), token.id.0).await?;
             }
             Ok(found)
         }
@@ -318,13 +336,14 @@ mod tests {
             TokenStore::list(&*self.inner, org).await
         }
 
-        async fn revoke(&self, id: TokenId, at: Timestamp) -> Result<bool, StoreError> {
-            self.inner.revoke(id, at).await
+        async fn revoke(&self, id: TokenId, at: Timestamp, new: Uuid) -> Result<bool, StoreError> {
+            self.inner.revoke(id, at, new).await
         }
 
-        async fn revocations(&self) -> Result<u64, StoreError> {
-            self.counts.fetch_add(1, Ordering::Relaxed);
-            self.inner.revocations().await
+        async fn last_revocation(&self) -> Result<Uuid, StoreError> {
+            self.checks.fetch_add(1, Ordering::Relaxed);
+            let replaced = *self.replaced.lock().expect("not poisoned");
+            Ok(replaced.unwrap_or(self.inner.last_revocation().await?))
         }
     }
 
@@ -359,8 +378,8 @@ mod tests {
             TokenStore::insert(&*inner, &token).await.expect("a token");
             texts.push(text.reveal().to_owned());
         }
-        let (tokens, counts) = (AtomicU32::new(0), AtomicU32::new(0));
-        let store = Arc::new(Observed { inner, tokens, counts, revokes });
+        let (tokens, checks, replaced) = (AtomicU32::new(0), AtomicU32::new(0), Mutex::default());
+        let store = Arc::new(Observed { inner, tokens, checks, revokes, replaced });
         World { store, clock: Arc::new(ManualClock::at(created_at)), texts }
     }
 
@@ -376,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tokens_are_read_once_and_the_count_of_revocations_once_in_a_second() {
+    async fn tokens_are_read_once_and_the_last_revocation_once_in_a_second() {
         let world = world(50, false).await;
         let server = world.server();
         for second in 0..60 {
@@ -388,7 +407,7 @@ mod tests {
         assert!(!world.accepts(&server, 49).await, "it has expired");
         assert!(world.accepts(&server, 48).await);
         assert_eq!(world.store.tokens.load(Ordering::Relaxed), 51);
-        assert_eq!(world.store.counts.load(Ordering::Relaxed), 61);
+        assert_eq!(world.store.checks.load(Ordering::Relaxed), 61);
     }
 
     #[tokio::test]
@@ -399,7 +418,7 @@ mod tests {
             assert!(world.accepts(server, 0).await && world.accepts(server, 1).await);
         }
         let (id, now) = (TokenId(Uuid::from_u128(1)), world.clock.now());
-        assert!(world.store.revoke(id, now).await.expect("revoked"));
+        assert!(world.store.revoke(id, now, id.0).await.expect("revoked"));
         world.clock.advance(Span::seconds(1));
         for server in &servers {
             assert!(!world.accepts(server, 0).await);
@@ -412,6 +431,36 @@ mod tests {
         let world = world(2, true).await;
         let server = world.server();
         assert!(world.accepts(&server, 0).await, "it was valid when it was read");
+        world.clock.advance(Span::seconds(1));
+        assert!(!world.accepts(&server, 0).await);
+    }
+
+    #[tokio::test]
+    async fn a_database_that_was_restored_to_an_earlier_state_revokes_tokens_too() {
+        let world = world(2, false).await;
+        let server = world.server();
+        for id in [9, 7, 9, 8] {
+            *world.store.replaced.lock().expect("not poisoned") = Some(Uuid::from_u128(id));
+            assert!(world.accepts(&server, 0).await);
+            world.clock.advance(Span::seconds(1));
+        }
+        let (id, now) = (TokenId(Uuid::from_u128(1)), world.clock.now());
+        assert!(world.store.revoke(id, now, id.0).await.expect("revoked"));
+        *world.store.replaced.lock().expect("not poisoned") = Some(Uuid::from_u128(10));
+        assert!(!world.accepts(&server, 0).await);
+    }
+
+    #[tokio::test]
+    async fn a_token_that_was_deleted_by_hand_is_refused_after_five_minutes() {
+        let world = world(2, false).await;
+        let server = world.server();
+        assert!(world.accepts(&server, 0).await);
+        let (id, now) = (TokenId(Uuid::from_u128(1)), world.clock.now());
+        *world.store.replaced.lock().expect("not poisoned") =
+            Some(world.store.inner.last_revocation().await.expect("an id"));
+        assert!(world.store.revoke(id, now, id.0).await.expect("revoked"));
+        world.clock.advance(Span::seconds(299));
+        assert!(world.accepts(&server, 0).await, "nothing tells the server");
         world.clock.advance(Span::seconds(1));
         assert!(!world.accepts(&server, 0).await);
     }

@@ -131,7 +131,10 @@ impl Sessions {
         if let Some(session) = stores.sessions.session(text.hash()).await? {
             let token = stores.tokens.find_by_hash(session.token).await?;
             if let Some(token) = token.filter(|it| it.hash == text.own_token()) {
-                stores.tokens.revoke(token.id, self.context.clock.now()).await?;
+                stores
+                    .tokens
+                    .revoke(token.id, self.context.clock.now(), self.context.ids.new_id())
+                    .await?;
             }
         }
         stores.sessions.end(text.hash()).await.map(drop)

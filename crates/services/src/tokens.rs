@@ -195,7 +195,7 @@ impl TokenService {
         let mut to = of_token(&Token { revoked_at: Some(end), ..old.clone() });
         to.insert("replacedBy".into(), new.id.to_string());
         self.note(actor, AuditAction::TokenRotated, &old, (&of_token(&old), &to)).await?;
-        self.context.stores.tokens.revoke(old.id, end).await?;
+        self.context.stores.tokens.revoke(old.id, end, self.context.ids.new_id()).await?;
         Ok((new, text))
     }
 
@@ -205,7 +205,7 @@ impl TokenService {
         let end = Token { revoked_at: Some(now), ..token.clone() };
         let facts = (&of_token(token), &of_token(&end));
         self.note(actor, AuditAction::TokenRevoked, token, facts).await?;
-        Ok(self.context.stores.tokens.revoke(token.id, now).await?)
+        Ok(self.context.stores.tokens.revoke(token.id, now, self.context.ids.new_id()).await?)
     }
 
     /// A token of any organization.

@@ -21,7 +21,7 @@ pub enum Exit {
     Unreachable = 5,
     /// The token is missing, unknown or lacks a scope.
     Unauthorized = 6,
-    /// What the command names does not exist.
+    /// The object that the command names does not exist.
     NotFound = 7,
     /// It conflicts with what exists.
     Conflict = 8,
@@ -55,7 +55,7 @@ impl Exit {
             Self::Success => "success",
             Self::Failure => "any other failure",
             Self::Usage => {
-                "wrong usage: an argument, its value or a setting such as the token is missing or invalid"
+                "wrong usage: an argument or its value is missing or invalid (400, 422), or the token is missing"
             }
             Self::Failed => "with `--wait`: the pull request failed",
             Self::Cancelled => "with `--wait`: the pull request was cancelled",
@@ -63,7 +63,9 @@ impl Exit {
             Self::Unauthorized => {
                 "the server does not accept the token, or the token may not do this (401, 403)"
             }
-            Self::NotFound => "what the command names does not exist (404)",
+            Self::NotFound => {
+                "the repository, queue, pull request or other object that the command names does not exist (404)"
+            }
             Self::Conflict => {
                 "a conflict with what exists, such as a queue that is not empty, a file that exists, or a running server (409)"
             }
@@ -71,6 +73,17 @@ impl Exit {
                 "the server is busy or restarting, also after several attempts (429, 502, 503, 504)"
             }
         }
+    }
+
+    /// The codes for the help of the program.
+    pub fn help() -> String {
+        let mut help = String::from("Exit codes:");
+        for exit in Self::ALL {
+            let meaning = exit.meaning().replace('`', "");
+            // Writing to a string never fails.
+            let _ = write!(help, "\n  {}  {meaning}", exit.code());
+        }
+        help
     }
 
     /// A table of the codes in Markdown.

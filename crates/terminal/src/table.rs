@@ -45,7 +45,7 @@ impl Cell {
         match self {
             Self::Text(text) => one_line(text),
             Self::Time(time) => match time.get(..MINUTES).filter(|_| is_short) {
-                Some(short) => one_line(&short.replace('T', " ")),
+                Some(short) => one_line(&format!("{}Z", short.replace('T', " "))),
                 None => one_line(time),
             },
         }

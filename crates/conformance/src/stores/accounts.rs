@@ -87,7 +87,14 @@ pub async fn times_keep_their_microseconds(stores: &Stores) {
 pub async fn a_revoked_token_keeps_the_earlier_time(stores: &Stores) {
     let token = token(stores).await;
     let revoked = async |seconds| {
-        assert!(stores.account.tokens.revoke(token.id, at(seconds)).await.expect("revoked"));
+        assert!(
+            stores
+                .account
+                .tokens
+                .revoke(token.id, at(seconds), Uuid::new_v4())
+                .await
+                .expect("revoked")
+        );
         let found = stores.account.tokens.find_by_hash(token.hash).await.expect("a read");
         found.expect("a token").revoked_at
     };
@@ -95,21 +102,30 @@ pub async fn a_revoked_token_keeps_the_earlier_time(stores: &Stores) {
     assert_eq!(revoked(60).await, Some(at(50)));
     assert_eq!(revoked(40).await, Some(at(40)));
     assert!(
-        !stores.account.tokens.revoke(TokenId(Uuid::new_v4()), at(1)).await.expect("an answer")
+        !stores
+            .account
+            .tokens
+            .revoke(TokenId(Uuid::new_v4()), at(1), Uuid::new_v4())
+            .await
+            .expect("an answer")
     );
 }
 
-/// The count of revocations changes with each of a token, and with nothing else.
-pub async fn each_revocation_is_counted(stores: &Stores) {
+/// Each revocation of a token replaces the id of the last one, and nothing else does.
+pub async fn each_revocation_replaces_the_last_one(stores: &Stores) {
     let tokens = &stores.account.tokens;
-    let count = async || tokens.revocations().await.expect("a count");
-    let before = count().await;
+    let last = async || tokens.last_revocation().await.expect("an id");
+    let mut seen = vec![last().await];
     let token = token(stores).await;
-    assert!(!tokens.revoke(TokenId(Uuid::new_v4()), at(1)).await.expect("an answer"));
-    assert_eq!(count().await, before);
-    for (seconds, later) in [(50, 1), (60, 2), (40, 3)] {
-        assert!(tokens.revoke(token.id, at(seconds)).await.expect("revoked"));
-        assert_eq!(count().await, before + later);
+    assert!(
+        !tokens.revoke(TokenId(Uuid::new_v4()), at(1), Uuid::new_v4()).await.expect("an answer")
+    );
+    assert_eq!(last().await, seen[0]);
+    for seconds in [50, 60, 40] {
+        assert!(tokens.revoke(token.id, at(seconds), Uuid::new_v4()).await.expect("revoked"));
+        let now = last().await;
+        assert!(!seen.contains(&now), "{now}");
+        seen.push(now);
     }
 }
 

@@ -44,7 +44,7 @@ macro_rules! store_conformance {
             accounts::a_slug_belongs_to_its_first_organization,
             accounts::a_token_is_found_by_its_hash_unchanged,
             accounts::a_revoked_token_keeps_the_earlier_time,
-            accounts::each_revocation_is_counted,
+            accounts::each_revocation_replaces_the_last_one,
             accounts::times_keep_their_microseconds,
             sessions::a_session_is_found_used_and_ended,
             sessions::old_sessions_are_deleted,

@@ -39,7 +39,7 @@ impl Parameters<'_> {
     ) -> Option<T> {
         let pointer = format!("/{name}");
         let mut values = self.given.iter().filter(|(key, _)| key == name);
-        let (_, value) = values.next()?;
+        let (_, value) = values.next().filter(|(_, value)| !value.is_empty())?;
         if values.next().is_some() {
             self.errors.add(pointer, "must be given once");
             return None;

@@ -100,7 +100,7 @@ impl EventsRequest {
         let mut errors = Errors::default();
         let mut one = |name: &str| {
             let mut values = given.iter().filter(|(key, _)| key == name).map(|(_, value)| value);
-            let value = values.next();
+            let value = values.next().filter(|value| !value.is_empty());
             if values.next().is_some() {
                 errors.add(format!("/{name}"), "must be given once");
             }

@@ -75,11 +75,11 @@ impl TokenStore for Broken {
         Err(self.error())
     }
 
-    async fn revoke(&self, _: TokenId, _: Timestamp) -> Result<bool, StoreError> {
+    async fn revoke(&self, _: TokenId, _: Timestamp, _: uuid::Uuid) -> Result<bool, StoreError> {
         Err(self.error())
     }
 
-    async fn revocations(&self) -> Result<u64, StoreError> {
+    async fn last_revocation(&self) -> Result<uuid::Uuid, StoreError> {
         Err(self.error())
     }
 }
@@ -142,7 +142,10 @@ async fn a_revoked_token_is_refused_although_the_audit_log_cannot_be_written() {
     server.api.authenticator = Arc::new(authenticator.reporting(reports));
     let hash = TokenText::parse(&server.token).expect("a text").hash();
     let token = tokens.find_by_hash(hash).await.expect("read").expect("a token");
-    tokens.revoke(token.id, server.api.clock.now()).await.expect("revoked");
+    tokens
+        .revoke(token.id, server.api.clock.now(), uuid::Uuid::from_u128(1))
+        .await
+        .expect("revoked");
     let records = async || {
         let filter = AuditFilter { action: Some(AuditAction::TokenRefused), ..Default::default() };
         audit.list(None, &filter, None, 10).await.expect("read").len()

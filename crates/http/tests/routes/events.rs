@@ -168,7 +168,15 @@ async fn a_stream_ends_with_its_token() {
     let token =
         server.stores.account.tokens.find_by_hash(hash).await.expect("read").expect("a token");
     let now = server.api.clock.now();
-    assert!(server.stores.account.tokens.revoke(token.id, now).await.expect("revoked"));
+    assert!(
+        server
+            .stores
+            .account
+            .tokens
+            .revoke(token.id, now, uuid::Uuid::from_u128(1))
+            .await
+            .expect("revoked")
+    );
     server.clock.advance(Span::seconds(1));
     server.api.events.hub.ring(org);
     assert_eq!(stream.next().await, None);

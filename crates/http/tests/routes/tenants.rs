@@ -74,7 +74,15 @@ async fn without_a_good_token_there_is_nothing_whatever_is_wrong_with_it() {
     let TokenId(id) =
         server.stores.account.tokens.find_by_hash(hash).await.expect("read").expect("a token").id;
     let now = server.api.clock.now();
-    assert!(server.stores.account.tokens.revoke(TokenId(id), now).await.expect("revoked"));
+    assert!(
+        server
+            .stores
+            .account
+            .tokens
+            .revoke(TokenId(id), now, uuid::Uuid::from_u128(1))
+            .await
+            .expect("revoked")
+    );
     let unknown = TokenText::from_random([9; 20]).reveal().to_owned();
     let mut mistyped = server.token.clone();
     mistyped.pop();
@@ -100,7 +108,15 @@ async fn a_token_is_refused_within_a_second_of_its_end() {
         server.stores.account.tokens.find_by_hash(hash).await.expect("read").expect("a token").id;
     assert_eq!(server.post("getQueue", json!({})).await.status, 200);
     let now = server.api.clock.now();
-    assert!(server.stores.account.tokens.revoke(id, now).await.expect("revoked"));
+    assert!(
+        server
+            .stores
+            .account
+            .tokens
+            .revoke(id, now, uuid::Uuid::from_u128(2))
+            .await
+            .expect("revoked")
+    );
     server.clock.advance(Span::seconds(1));
     server.post("getQueue", json!({})).await.is_unauthorized();
 }

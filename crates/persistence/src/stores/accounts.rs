@@ -8,11 +8,12 @@ use signalbox_domain::ids::{OrgId, OrgSlug, TokenId};
 use signalbox_domain::ports::{Org, OrgStore, StoreError, TokenStore};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Compatibility, Scope, Token, TokenHash};
+use uuid::Uuid;
 
 use super::Store;
 use crate::documents::{Json, Kept, TokenRepos, encode};
 use crate::error::DbError;
-use crate::schema::{orgs, token_revocations, tokens};
+use crate::schema::{last_revocation, orgs, tokens};
 use crate::sql_types::Sql;
 
 #[derive(Insertable, Queryable, Selectable)]
@@ -225,7 +226,12 @@ impl TokenStore for Store {
         Ok(rows.into_iter().map(TokenRow::into_token).collect::<Result<_, _>>()?)
     }
 
-    async fn revoke(&self, id: TokenId, at: Timestamp) -> Result<bool, StoreError> {
+    async fn revoke(
+        &self,
+        id: TokenId,
+        at: Timestamp,
+        revocation: Uuid,
+    ) -> Result<bool, StoreError> {
         let job = self.write(Box::new(move |conn| {
             async move {
                 let kept: Option<Option<Timestamp>> = tokens::table
@@ -240,8 +246,8 @@ impl TokenStore for Store {
                     .set(tokens::revoked_at.eq(Sql(earlier)))
                     .execute(conn)
                     .await?;
-                diesel::update(token_revocations::table)
-                    .set(token_revocations::revocations.eq(token_revocations::revocations + 1))
+                diesel::update(last_revocation::table)
+                    .set(last_revocation::revocation.eq(Sql(revocation)))
                     .execute(conn)
                     .await?;
                 Ok(true)
@@ -251,13 +257,13 @@ impl TokenStore for Store {
         Ok(job.await?)
     }
 
-    async fn revocations(&self) -> Result<u64, StoreError> {
+    async fn last_revocation(&self) -> Result<Uuid, StoreError> {
         let mut conn = self.connection().await?;
-        let count: i64 = token_revocations::table
-            .select(token_revocations::revocations)
+        let last: Sql<Uuid> = last_revocation::table
+            .select(last_revocation::revocation)
             .first(&mut conn)
             .await
             .map_err(DbError::from)?;
-        Ok(count.unsigned_abs())
+        Ok(last.0)
     }
 }

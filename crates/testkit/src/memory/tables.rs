@@ -42,7 +42,7 @@ pub(super) struct Tables {
     pub(super) last_event: i64,
     pub(super) orgs: BTreeMap<OrgSlug, Org>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
-    pub(super) token_revocations: u64,
+    pub(super) last_revocation: Uuid,
     pub(super) sessions: BTreeMap<SessionHash, Session>,
     pub(super) keys: BTreeMap<(TokenId, String), KeyRow>,
     pub(super) repos: BTreeMap<(OrgId, RepoId), Repository>,

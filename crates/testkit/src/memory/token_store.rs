@@ -7,6 +7,7 @@ use signalbox_domain::ids::{OrgId, TokenId};
 use signalbox_domain::ports::{StoreError, TokenStore};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Token, TokenHash};
+use uuid::Uuid;
 
 use super::MemoryDatabase;
 use super::database::refused;
@@ -38,17 +39,22 @@ impl TokenStore for MemoryDatabase {
         Ok(tokens)
     }
 
-    async fn revoke(&self, id: TokenId, at: Timestamp) -> Result<bool, StoreError> {
+    async fn revoke(
+        &self,
+        id: TokenId,
+        at: Timestamp,
+        revocation: Uuid,
+    ) -> Result<bool, StoreError> {
         let mut tables = self.tables();
         let Some(token) = tables.tokens.get_mut(&id) else { return Ok(false) };
         if token.is_valid(at) {
             token.revoked_at = Some(at);
         }
-        tables.token_revocations += 1;
+        tables.last_revocation = revocation;
         Ok(true)
     }
 
-    async fn revocations(&self) -> Result<u64, StoreError> {
-        Ok(self.tables().token_revocations)
+    async fn last_revocation(&self) -> Result<Uuid, StoreError> {
+        Ok(self.tables().last_revocation)
     }
 }

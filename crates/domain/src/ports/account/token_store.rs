@@ -1,6 +1,7 @@
 //! API tokens.
 
 use async_trait::async_trait;
+use uuid::Uuid;
 
 use crate::ids::{OrgId, TokenId};
 use crate::ports::StoreError;
@@ -21,9 +22,14 @@ pub trait TokenStore: Send + Sync {
 
     /// Sets when a token stops being valid, unless it stops earlier; `false` if there is no such
     /// token.
-    async fn revoke(&self, id: TokenId, at: Timestamp) -> Result<bool, StoreError>;
+    async fn revoke(
+        &self,
+        id: TokenId,
+        at: Timestamp,
+        revocation: Uuid,
+    ) -> Result<bool, StoreError>;
 
-    /// How many revocations there have been. It grows with each, in the same commit, so what was read of
-    /// a token is still true while it is the same.
-    async fn revocations(&self) -> Result<u64, StoreError>;
+    /// The random id of the last revocation, written in the same commit: what was read of a token is true
+    /// while it is the same.
+    async fn last_revocation(&self) -> Result<Uuid, StoreError>;
 }

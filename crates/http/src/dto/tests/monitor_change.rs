@@ -86,10 +86,15 @@ pub(super) fn start(
         let rule = "must be broken_on_stable or flaky_in_queue";
         let wrong = || format!("{rule}, but is {}", shown(&text));
         let template = errors.keep("/template", Template::parse(&text).ok_or_else(wrong));
-        if !matches!(kind, Field::Absent) {
-            errors.add("/type", "must be omitted with a template, which has its own");
+        let start = template.map(|template| template.monitor(unsaved))?;
+        if let Some(kind) = errors.optional("/type", kind) {
+            let own = start.rule.kind().as_str();
+            if !kind.0.eq_ignore_ascii_case(own) {
+                let rule = format!("must be {own}, as in the template, but is {}", shown(&kind.0));
+                errors.add("/type", rule);
+            }
         }
-        return template.map(|template| template.monitor(unsaved));
+        return Some(start);
     }
     let Text(text) = errors.required("/type", kind)?;
     let wrong = || format!("must be {}, but is {}", kinds(), shown(&text));

@@ -130,7 +130,7 @@ monitor_requests! {
         "windowHours": 6, "minimumSampleSize": 10
     }))]
     CreateMonitorRequest {
-        /// The kind; required without a template, which has its own.
+        /// The kind; required without a template, otherwise that of the template.
         #[schema(value_type = Option<MonitorKindWord>)]
         r#type: Field<Text>,
         /// The template of omitted fields.
@@ -143,7 +143,7 @@ monitor_requests! {
         "template": "broken_on_stable", "windowHours": 12
     }))]
     PreviewMonitorRequest {
-        /// The kind; required without a template, which has its own.
+        /// The kind; required without a template, otherwise that of the template.
         #[schema(value_type = Option<MonitorKindWord>)]
         r#type: Field<Text>,
         /// The template of omitted fields.
