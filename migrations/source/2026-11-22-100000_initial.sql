@@ -27,7 +27,8 @@ CREATE TABLE last_revocation (
     id BigInt NOT NULL PRIMARY KEY,
     revocation Id NOT NULL
 );
-INSERT INTO last_revocation (id, revocation) VALUES (1, '00000000-0000-0000-0000-000000000000');
+INSERT INTO last_revocation (id, revocation) VALUES (1, '00000000-0000-0000-0000-000000000000'); -- only on postgres
+INSERT INTO last_revocation (id, revocation) VALUES (1, zeroblob(16)); -- only on sqlite
 
 -- Sessions of the pages. A session allows what its token allows; only hashes are kept.
 CREATE TABLE sessions (

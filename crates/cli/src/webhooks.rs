@@ -333,7 +333,7 @@ mod tests {
         delivery_row(&mut table, serde_json::from_value(delivery).expect("a delivery"));
         assert_eq!(
             table.text(Some(100)).lines().last(),
-            Some("2   2026-01-01 00:00  a.b    pending  2      timed_out  2026-01-01 00:00")
+            Some("2   2026-01-01 00:00Z  a.b    pending  2      timed_out  2026-01-01 00:00Z")
         );
     }
 }

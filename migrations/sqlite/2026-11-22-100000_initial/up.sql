@@ -28,7 +28,7 @@ CREATE TABLE last_revocation (
     id INTEGER NOT NULL PRIMARY KEY,
     revocation BLOB NOT NULL
 ) STRICT;
-INSERT INTO last_revocation (id, revocation) VALUES (1, '00000000-0000-0000-0000-000000000000');
+INSERT INTO last_revocation (id, revocation) VALUES (1, zeroblob(16));
 
 -- Sessions of the pages. A session allows what its token allows; only hashes are kept.
 CREATE TABLE sessions (
