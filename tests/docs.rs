@@ -307,17 +307,24 @@ fn flags_are_the_same_in_every_command() {
         if flag("json").is_some() != flag("output").is_some() {
             wrong.push(format!("{name}: --json without --output, or the other way round"));
         }
-        for (long, variable) in [("org", "SIGNALBOX_ORG"), ("server", "SIGNALBOX_SERVER")] {
-            if flag(long).is_some_and(|it| it.get_env().is_none_or(|it| it != variable)) {
-                wrong.push(format!("{name}: --{long} without {variable}"));
+        // Where it only narrows a list, a variable would hide the rest.
+        let narrows = ["token list", "repo list", "audit list", "queue list"];
+        let narrows = narrows.iter().any(|it| name == format!("signalbox {it}"));
+        for (long, variable) in
+            [("org", "SIGNALBOX_ORG"), ("repo", "SIGNALBOX_REPO"), ("server", "SIGNALBOX_SERVER")]
+        {
+            // The repository that a token is limited to, and the name of a new one, are no defaults.
+            let own = ["signalbox init", "signalbox token create"].contains(&name);
+            let is_alone = long != "server" && narrows || long == "repo" && own;
+            let wanted = (!is_alone).then_some(variable);
+            if flag(long).is_some_and(|it| it.get_env().and_then(|it| it.to_str()) != wanted) {
+                wrong.push(format!("{name}: --{long} is from {wanted:?}"));
             }
         }
         if let Some(repo) = flag("repo") {
             let names: Vec<_> = repo.get_value_names().unwrap_or_default().iter().collect();
-            // A folder, and a limit that should not be set by accident.
-            let excused = ["signalbox init", "signalbox token create"].contains(&name);
-            if !excused && (repo.get_env().is_none() || names != ["HOST/OWNER/NAME"]) {
-                wrong.push(format!("{name}: --repo is HOST/OWNER/NAME, from SIGNALBOX_REPO"));
+            if names != ["HOST/OWNER/NAME"] {
+                wrong.push(format!("{name}: --repo is HOST/OWNER/NAME"));
             }
         }
         command.get_subcommands().for_each(|below| check(below, wrong));

@@ -159,7 +159,7 @@ async fn the_command_line_lists_flags_and_quarantines() {
     let (_, listed, _) = list("quarantined");
     assert!(!listed.contains(&id), "{listed}");
     let (code, _, errors) = tests(&["flag", "nonsense"]);
-    assert_eq!((code, errors.contains("UUID")), (Some(1), true), "{errors}");
+    assert_eq!((code, errors.contains("UUID")), (Some(2), true), "{errors}");
     let (code, _, _) = tests(&["quarantine", &id, "sometimes"]);
     assert_eq!(code, Some(2));
 }

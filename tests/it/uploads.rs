@@ -103,7 +103,7 @@ async fn reports_come_from_the_command_line_and_are_sent_twice_without_harm() {
     let read = until_read(&system, 1).await;
     assert_eq!((&read[0]["branch_class"], &read[0]["sha"]), (&json!("stable"), &json!(sha)));
     let refused = upload("good.xml", "nonsense");
-    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("sha"), "{refused:?}");
     assert_eq!(upload("missing.xml", &sha).status.code(), Some(1));
     assert!(upload("bad.xml", &sha).status.success(), "it is read later");

@@ -165,7 +165,7 @@ mod tests {
             let text = table().text(Some(width));
             assert!(text.lines().all(|line| line.chars().count() <= width.into()), "{text}");
             assert_eq!(text.lines().count(), 3, "{text}");
-            assert!(text.contains("1   valid  2026-01-31 12:00  a name"), "{text}");
+            assert!(text.contains("1   valid  2026-01-31 12:00Z  a name"), "{text}");
             assert!(text.ends_with('…'), "{text}");
         }
     }

@@ -111,7 +111,7 @@ pub async fn a_revoked_token_keeps_the_earlier_time(stores: &Stores) {
     );
 }
 
-/// Each revocation of a token replaces the id of the last one, and nothing else does.
+/// The id of the last revocation is replaced by each revocation of a token, and only then.
 pub async fn each_revocation_replaces_the_last_one(stores: &Stores) {
     let tokens = &stores.account.tokens;
     let last = async || tokens.last_revocation().await.expect("an id");
