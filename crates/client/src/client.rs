@@ -27,7 +27,7 @@ pub const MOST_FILES: usize = 1_000;
 pub struct Client {
     pub(crate) http: reqwest::Client,
     server: String,
-    token: String,
+    token: HeaderValue,
     pub(crate) attempts: u32,
 }
 
@@ -95,12 +95,9 @@ impl Client {
         if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
             return Err(ClientError::Token);
         }
-        Ok(Self {
-            http: http()?,
-            server: server.to_owned(),
-            token: token.to_owned(),
-            attempts: ATTEMPTS,
-        })
+        let mut token = HeaderValue::from_str(token).map_err(|_| ClientError::Token)?;
+        token.set_sensitive(true);
+        Ok(Self { http: http()?, server: server.to_owned(), token, attempts: ATTEMPTS })
     }
 
     /// How often a call is made at most, instead of 4 times; 1: it is not repeated.
@@ -117,7 +114,7 @@ impl Client {
 
     /// The token that calls are made with.
     pub fn token(&self) -> &str {
-        &self.token
+        self.token.to_str().unwrap_or_default()
     }
 
     /// Calls an operation that has no method here.
@@ -190,15 +187,7 @@ impl Client {
     }
 
     pub(crate) fn with_token(&self, request: RequestBuilder) -> RequestBuilder {
-        // `Client::new` has refused tokens that are no value of a header.
-        let token = HeaderValue::from_str(&self.token).map(|mut token| {
-            token.set_sensitive(true);
-            token
-        });
-        match token {
-            Ok(token) => request.header("x-api-token", token),
-            Err(_) => request,
-        }
+        request.header("x-api-token", self.token.clone())
     }
 }
 

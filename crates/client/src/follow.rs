@@ -50,6 +50,7 @@ impl Client {
             query,
             connection: None,
             failures: 0,
+            pause: Duration::ZERO,
             has_connected: false,
             has_ended: false,
         };
@@ -70,6 +71,8 @@ struct Follower {
     connection: Option<Connection>,
     /// Connections that failed in a row.
     failures: u32,
+    /// The pause before the next connection.
+    pause: Duration,
     has_connected: bool,
     has_ended: bool,
 }
@@ -79,7 +82,7 @@ impl Follower {
         loop {
             let heard = match &mut self.connection {
                 Some(connection) => connection.next().await,
-                None => match self.connect().await {
+                None => match self.connect_after_pause().await {
                     Ok(connection) => {
                         (self.connection, self.has_connected) = (Some(connection), true);
                         continue;
@@ -96,8 +99,7 @@ impl Follower {
                 }
                 // It ends after 15 minutes, and when the server stops.
                 Ok(None) => {
-                    self.connection = None;
-                    tokio::time::sleep(PAUSES.0).await;
+                    (self.connection, self.pause) = (None, PAUSES.0);
                 }
                 Err(error) => {
                     self.connection = None;
@@ -106,14 +108,18 @@ impl Follower {
                     if !may_pass || self.failures > ATTEMPTS {
                         return Err(error);
                     }
+                    self.pause = PAUSES.0.saturating_mul(self.failures).min(PAUSES.1);
                     if self.failures == 1 {
                         return Ok(Heard::Lost(error));
                     }
-                    let pause = PAUSES.0.saturating_mul(self.failures);
-                    tokio::time::sleep(pause.min(PAUSES.1)).await;
                 }
             }
         }
+    }
+
+    async fn connect_after_pause(&mut self) -> Result<Connection, ClientError> {
+        tokio::time::sleep(std::mem::take(&mut self.pause)).await;
+        self.connect().await
     }
 
     async fn connect(&mut self) -> Result<Connection, ClientError> {
@@ -302,6 +308,24 @@ mod tests {
         }
         assert_eq!(kinds, ["a.b", "lost", "c.d"]);
         assert_eq!(served.join().expect("positions"), ["6", "7"]);
+    }
+
+    #[tokio::test]
+    async fn a_page_instead_of_a_stream_is_an_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let served = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().expect("a connection");
+            let lines = BufReader::new(connection.try_clone().expect("the same")).lines();
+            lines.map(|line| line.expect("a line")).take_while(|it| !it.is_empty()).for_each(drop);
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
+            write!(connection, "{head}\r\nContent-Length: 6\r\n\r\n<html>").expect("sent");
+        });
+        let client = Client::new(&url, "t").expect("a client");
+        let query = FollowQuery { after: Some("6".into()), kinds: None };
+        let heard: Vec<_> = client.follow_events(query).collect().await;
+        served.join().expect("served");
+        assert!(matches!(heard.as_slice(), [Err(ClientError::Unreadable { .. })]), "{heard:?}");
     }
 
     #[tokio::test]

@@ -446,7 +446,7 @@ mod tests {
         }
         let (id, now) = (TokenId(Uuid::from_u128(1)), world.clock.now());
         assert!(world.store.revoke(id, now, id.0).await.expect("revoked"));
-        *world.store.replaced.lock().expect("not poisoned") = Some(Uuid::from_u128(10));
+        *world.store.replaced.lock().expect("not poisoned") = Some(Uuid::from_u128(5));
         assert!(!world.accepts(&server, 0).await);
     }
 

@@ -128,9 +128,7 @@ impl Monitor {
 
     /// Checks every bound; the refusal names the parameter and its rule.
     pub fn check(&self) -> Result<(), Refusal> {
-        if self.name.is_empty() || self.name.chars().count() > 100 {
-            return Err(Refusal::setting("name", "must have 1 to 100 characters"));
-        }
+        check_name(&self.name)?;
         self.scope.check("branchScope")?;
         if let Some(hours) = self.stale_timeout_hours {
             bound("staleTimeoutHours", hours, 1, MAX_HOURS)?;
@@ -197,6 +195,14 @@ impl Monitor {
         let last = reading.last_run_at().map_or(before.since, |last| last.max(before.since));
         self.stale_timeout_hours.is_some_and(|hours| last.plus(Span::hours(hours)) <= at)
     }
+}
+
+/// Refuses a name that a monitor cannot have: 1 to 100 characters.
+pub fn check_name(name: &str) -> Result<(), Refusal> {
+    if name.is_empty() || name.chars().count() > 100 {
+        return Err(Refusal::setting("name", "must have 1 to 100 characters"));
+    }
+    Ok(())
 }
 
 /// Refuses labels that a monitor cannot add: 1 to 10, each of 1 to 100 characters.

@@ -121,6 +121,13 @@ pub struct ParameterSpec {
     pub max: u32,
 }
 
+impl ParameterSpec {
+    /// Refuses a value that the parameter cannot have in any monitor.
+    pub fn check(&self, value: u32) -> Result<(), Refusal> {
+        bound(self.name, value, self.min, self.max)
+    }
+}
+
 /// A parameter of a kind of monitor: a whole number.
 pub struct Parameter<T> {
     pub(super) spec: ParameterSpec,

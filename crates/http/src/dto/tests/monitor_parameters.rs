@@ -10,7 +10,7 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer as _, MapAccess, Visitor,
 };
 use serde::ser::{SerializeMap, Serializer};
-use signalbox_domain::flaky::{MonitorKind, ParameterSpec, Rule};
+use signalbox_domain::flaky::{MonitorKind, ParameterSpec, Refusal, Rule};
 use utoipa::Modify;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::{OpenApi, RefOr, Schema};
@@ -40,9 +40,8 @@ impl<T> WithParameters<T> {
         let read = given.filter_map(|(name, field)| {
             let value = errors.optional(&format!("/{name}"), field)?.0;
             let spec = PARAMETERS.iter().find(|(spec, _)| spec.name == name).map(|(spec, _)| spec);
-            if let Some(spec) = spec.filter(|it| !(it.min..=it.max).contains(&value)) {
-                let rule = format!("must be a whole number from {} to {}", spec.min, spec.max);
-                errors.add(format!("/{name}"), rule);
+            if let Some(spec) = spec {
+                add_refusal(errors, spec.check(value));
             }
             Some((name, value))
         });
@@ -119,6 +118,13 @@ pub(super) fn serialize<S: Serializer>(rule: &Rule, serializer: S) -> Result<S::
         map.serialize_entry(name, &value)?;
     }
     map.end()
+}
+
+/// Adds the refusal of a field, also of one that the monitor does not use.
+pub(super) fn add_refusal(errors: &mut Errors, checked: Result<(), Refusal>) {
+    if let Err(Refusal::InvalidSetting { field, rule }) = checked {
+        errors.add(format!("/{field}"), rule);
+    }
 }
 
 /// Every parameter once, with the kinds that have it.

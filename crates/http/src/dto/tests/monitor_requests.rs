@@ -1,7 +1,7 @@
 //! Requests about monitors.
 
 use serde::Deserialize;
-use signalbox_domain::flaky::{BranchClass, Monitor, MonitorId, Refusal, check_labels};
+use signalbox_domain::flaky::{BranchClass, Monitor, MonitorId, check_labels, check_name};
 use signalbox_domain::ids::RepoName;
 use utoipa::ToSchema;
 
@@ -12,7 +12,7 @@ use super::super::shapes::{BranchPatternText, LabelText};
 use super::super::words::{BranchClassWord, MonitorActionWord, MonitorKindWord, TemplateWord};
 use super::id;
 use super::monitor_change::{MonitorChange, start};
-use super::monitor_parameters::WithParameters;
+use super::monitor_parameters::{WithParameters, add_refusal};
 use super::settings::texts;
 
 /// A request with all fields of a monitor, and some keys of its own.
@@ -66,15 +66,9 @@ macro_rules! monitor_requests {
                     let action = action.map(|Text(text)| read_action(errors, &text));
                     let patterns = texts(errors, "/branchScope", taken(&mut self.branch_scope));
                     let labels = texts(errors, "/labels", taken(&mut self.labels));
-                    if let Some(Err(Refusal::InvalidSetting { field, rule })) =
-                        labels.as_deref().map(check_labels)
-                    {
-                        errors.add(format!("/{field}"), rule);
-                    }
+                    add_refusal(errors, labels.as_deref().map_or(Ok(()), check_labels));
                     let name = errors.optional("/name", taken(&mut self.name)).map(|it| it.0);
-                    if name.as_deref() == Some("") {
-                        errors.add("/name", "must have 1 to 100 characters");
-                    }
+                    add_refusal(errors, name.as_deref().map_or(Ok(()), check_name));
                     let mut flag = |pointer, field: &mut Field<Flag>| {
                         errors.optional(pointer, taken(field)).map(|it| it.0)
                     };
