@@ -128,7 +128,18 @@ fn lines_of_imported_runs() {
 
 #[test]
 fn configurations_of_repositories() {
-    let words = ["[[checks]]", "run = ", "\"\"\"", "name = \"a\"", "[merge]", "= 1e400", "{", "["];
+    let words = [
+        "[[checks]]",
+        "run = ",
+        "\"\"\"",
+        "name = \"a\"",
+        "[merge]",
+        "= 1e400",
+        "{x",
+        "[",
+        "]",
+        "}",
+    ];
     fuzz("repository-config", &of("repository-config"), &words, |input| {
         if let Ok(text) = std::str::from_utf8(input) {
             drop(RepositoryConfig::parse(text));

@@ -8,7 +8,8 @@ use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, RepoName};
 use signalbox_domain::ports::Repository;
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Scope, TokenText};
-use signalbox_git::{BareRepository, CONFIG_FILE};
+use signalbox_git::BareRepository;
+use signalbox_hosts::CONFIG_FILE;
 use signalbox_services::{Error, NewToken, TokenService};
 use signalbox_terminal::{Format, complain, say, say_json, shell_word};
 

@@ -14,12 +14,13 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use signalbox_domain::time::Timestamp;
+use signalbox_hosts::CONFIG_FILE;
 use signalbox_sandbox::{Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 
 use crate::checkout::{NotCheckedOut, check_out, unavailable};
-use crate::config::{self, CONFIG_FILE, CheckConfig, RepositoryConfig};
+use crate::config::{self, CheckConfig, RepositoryConfig};
 use crate::git::Git;
 use crate::host::PlainGitHost;
 use crate::reports::{self, Collected};

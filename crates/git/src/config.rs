@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use signalbox_domain::ports::HostError;
+use signalbox_hosts::{CONFIG_FILE, read_config};
 
 use crate::git::Git;
 use crate::reports;
 use crate::trunk_config::{self, TRUNK_FILE};
 
-/// The file's name, at the top of the repository.
-pub const CONFIG_FILE: &str = ".signalbox.toml";
 /// The most bytes that it may have.
 const MAX_BYTES: u64 = 256 * 1024;
 
@@ -58,14 +57,7 @@ impl RepositoryConfig {
     /// Parses the text of the file; the error names the problem.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |words: String| format!("{CONFIG_FILE}: {words}");
-        let config: Self = serde_path_to_error::deserialize(
-            toml::Deserializer::parse(text).map_err(|error| wrong(error.to_string()))?,
-        )
-        .map_err(|error| {
-            let path = error.path().to_string();
-            let words = error.into_inner().message().to_owned();
-            wrong(if path == "." { words } else { format!("{path}: {words}") })
-        })?;
+        let config: Self = read_config(text)?;
         let mut names = BTreeSet::new();
         for check in &config.checks {
             if check.name.is_empty() || check.name.len() > 255 {

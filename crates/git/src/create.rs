@@ -5,9 +5,9 @@ use std::path::Path;
 use signalbox_domain::ids::BranchName;
 use signalbox_domain::ports::HostError;
 use signalbox_domain::time::Timestamp;
+use signalbox_hosts::CONFIG_FILE;
 
 use crate::commit::COMMITTER;
-use crate::config::CONFIG_FILE;
 use crate::git::{Author, Git};
 use crate::trunk_config::TRUNK_FILE;
 

@@ -27,7 +27,7 @@ mod trunk_config;
 mod verify;
 
 pub use checks::{ChecksConfig, LocalChecksRunner};
-pub use config::{CONFIG_FILE, CheckConfig, RepositoryConfig};
+pub use config::{CheckConfig, RepositoryConfig};
 pub use connect::KIND;
 pub use create::BareRepository;
 pub use hooks::{POST_RECEIVE, shell_quoted};

@@ -11,12 +11,12 @@ use signalbox_domain::ids::{BranchName, RepoName, Sha};
 use signalbox_domain::ports::HostError;
 use signalbox_domain::queue::HostStatuses;
 use signalbox_domain::time::{Span, Timestamp};
+use signalbox_hosts::{CONFIG_FILE, read_config};
 
 use crate::client::{Refused, part, path};
 use crate::host::GitHubHost;
 use crate::wire;
 
-const CONFIG_FILE: &str = ".signalbox.toml";
 const TRUNK_FOLDER: &str = ".trunk";
 const TRUNK_FILE: &str = ".trunk/trunk.yaml";
 /// The most statuses of a list, and the most bytes of a name.
@@ -215,9 +215,7 @@ impl GitHubHost {
 }
 
 fn own_list(text: &str) -> Result<Option<Vec<String>>, String> {
-    let config: Config =
-        toml::from_str(text).map_err(|error| format!("{CONFIG_FILE}: {}", error.message()))?;
-    checked(CONFIG_FILE, config)
+    checked(CONFIG_FILE, read_config(text)?)
 }
 
 fn trunk_list(text: &str) -> Result<Option<Vec<String>>, String> {

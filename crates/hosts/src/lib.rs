@@ -7,6 +7,7 @@ mod measured;
 mod message;
 mod push;
 mod registry;
+mod repository_file;
 mod settings;
 
 pub use connected::{ConnectedHost, HostParts};
@@ -17,5 +18,6 @@ pub use push::{
     InvalidPushOption, PushAnswer, PushCommand, PushOptions, PushRequest, PushedPullRequest,
 };
 pub use registry::{ConnectedHosts, NamedSettings};
+pub use repository_file::{CONFIG_FILE, read_config};
 pub use settings::{ConnectError, HostSettings, SettingError, parse, table};
 pub use toml::{Table, Value};
