@@ -6,11 +6,13 @@ use std::process::Command;
 
 use signalbox_conformance::git_host::{HostWorld, build, land};
 use signalbox_domain::ids::{BranchName, Sha, TreeId};
-use signalbox_domain::ports::{Built, GitHost, LandAnswer};
+use signalbox_domain::ports::{Built, GitHost, LandAnswer, PastLanding};
 use signalbox_domain::queue::{
-    BuildCandidate, Candidate, Change, Composition, LandingProof, MergeMethod, Mismatch,
+    BuildCandidate, Candidate, Change, Composition, CompositionCheck, LandingProof, MergeMethod,
+    Mismatch,
 };
 use signalbox_git::{LandingRecord, verify_landing};
+use signalbox_wording::{compare_landing, undo_landing};
 
 use crate::World;
 
@@ -148,6 +150,76 @@ async fn any_changed_blob_mode_or_path_is_found_before_it_lands() {
     }
 }
 
+/// Every wrong commit that has landed is found afterwards, and the commands of the page undo it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_landing_is_found_afterwards_and_undone() {
+    for (seed, method) in METHODS.into_iter().cycle().take(6).enumerate() {
+        let mut numbers = Numbers(u64::try_from(seed).expect("small") * 15_485_863 + 1);
+        let world = World::new().await;
+        let (main, request, candidate) = composed(&world, method, &mut numbers).await;
+        let answer = world.host.land(&world.repository, &land(&request, &candidate)).await;
+        assert!(matches!(answer, Ok(LandAnswer::Landed(..))), "{answer:?}");
+        let proof = LandingProof {
+            base: main.clone(),
+            changes: request.changes.iter().map(|it| (it.pr, it.head.clone())).collect(),
+            method,
+            exact: true,
+            composition: None,
+            mismatch: None,
+        };
+        let prove = async |landed: &Candidate, proof: &LandingProof| {
+            let landing = PastLanding { landed: landed.clone(), proof: proof.clone() };
+            world.host.prove(&world.repository, &landing).await.expect("an answer")
+        };
+        let bare = world.bare_folder();
+        assert_eq!(prove(&candidate, &proof).await, Ok(Composition::recomputed()));
+        let objects = git(&bare, &["count-objects"]);
+        assert_eq!(prove(&candidate, &proof).await, Ok(Composition::recomputed()));
+        assert_eq!(git(&bare, &["count-objects"]), objects, "a second proof writes nothing");
+
+        // A record without one of its pull requests, and a head that is gone.
+        let mut short = proof.clone();
+        short.changes.pop();
+        assert!(prove(&candidate, &short).await.is_err(), "{method:?}");
+        let mut gone = proof.clone();
+        gone.changes[0].1 = Sha::new("1".repeat(40)).expect("a commit");
+        let unknown = prove(&candidate, &gone).await.expect("not a wrong one");
+        assert_eq!(unknown.check, CompositionCheck::NotChecked);
+        assert!(unknown.why_not.is_some_and(|why| why.contains(&"1".repeat(40))));
+
+        // Something else is on the target, and a later commit on top of it.
+        let (wrong, what) = changed(&bare, &candidate, &mut numbers);
+        git(&bare, &["update-ref", "refs/heads/main", wrong.sha.as_str()]);
+        let mismatch = prove(&wrong, &proof).await.expect_err(&what);
+        assert_eq!((&mismatch.base, &mismatch.commit), (&main, &wrong.sha), "{what}");
+        assert_eq!(mismatch.expected.as_ref(), Some(&candidate.tree), "{what}");
+        assert!(!mismatch.paths.is_empty(), "{what}");
+        let clone = world.folder().join("undo");
+        std::fs::create_dir(&clone).expect("a folder");
+        let shell = |script: &str| {
+            let done = Command::new("sh")
+                .args(["-e", "-c", script])
+                .current_dir(&clone)
+                .envs([("GIT_AUTHOR_NAME", "Eve"), ("GIT_AUTHOR_EMAIL", "eve@acme.example")])
+                .envs([("GIT_COMMITTER_NAME", "Eve"), ("GIT_COMMITTER_EMAIL", "eve@acme.example")])
+                .output()
+                .expect("a shell");
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+            assert!(done.status.success(), "{what}: {script}: {}", text(&done.stderr));
+            text(&done.stdout)
+        };
+        shell(&format!("git clone -q '{}' .", bare.display()));
+        shell(
+            "echo later >later.txt && git add . && git commit -qm later && git push -q origin main",
+        );
+        let branch = BranchName::new("main").expect("a branch");
+        assert!(shell(&compare_landing(&branch, &mismatch)).contains("diff --git"), "{what}");
+        shell(&undo_landing(&branch, request.changes[0].pr, &mismatch));
+        let left = shell(&format!("git diff --name-only {main} HEAD"));
+        assert_eq!(left, "later.txt", "{method:?}, {what}: only the later commit is left");
+    }
+}
+
 /// The statements that do not hold.
 async fn faults(clone: &Path, record: &LandingRecord) -> Vec<String> {
     let steps = verify_landing(clone, record).await.expect("a clone");
@@ -170,7 +242,14 @@ async fn a_landing_is_verified_in_a_clone_and_tampering_is_found() {
             tested_tree: Some(candidate.tree.clone()),
             landed_tree: candidate.tree.clone(),
             branch: BranchName::new("main").expect("a branch"),
-            proof: LandingProof { base: main, changes, method, exact: true, composition: None },
+            proof: LandingProof {
+                base: main,
+                changes,
+                method,
+                exact: true,
+                composition: None,
+                mismatch: None,
+            },
         };
         let bare = world.bare_folder();
         let objects = || git(&bare, &["count-objects"]);

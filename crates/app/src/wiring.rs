@@ -16,8 +16,9 @@ use signalbox_persistence::Database;
 use signalbox_reports::{BlockingReader, Reports};
 use signalbox_services::{
     AuditService, Authenticator, Context, DeferredReports, EffectRunner, EventService,
-    FlakyService, HintService, IdempotencyService, JobService, QueueService, RefusalReports,
-    StatusReporter, Sweeper, UploadLimits, UploadParts, UploadService, Watch, WebhookService,
+    FlakyService, HintService, IdempotencyService, JobService, LandingAudit, QueueService,
+    RefusalReports, StatusReporter, Sweeper, UploadLimits, UploadParts, UploadService, Watch,
+    WebhookService,
 };
 use signalbox_telemetry::LoggingObserver;
 pub(crate) use signalbox_terminal::chain;
@@ -46,6 +47,7 @@ pub(crate) struct App {
     pub(crate) lost_key: Option<LostKey>,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
+    pub(crate) landing_audit: LandingAudit,
     pub(crate) watch: Watch,
     pub(crate) hints: Arc<HintService>,
     pub(crate) status_reporter: Arc<StatusReporter>,
@@ -134,6 +136,7 @@ impl App {
             metrics,
             runner: Arc::new(EffectRunner::new(context.clone(), queues.clone())),
             sweeper: Arc::new(Sweeper::new(context.clone(), queues.clone())),
+            landing_audit: LandingAudit::new(context.clone(), queues.clone()),
             watch: Watch::new(context.clone(), queues.clone()),
             hints: Arc::new(HintService::new(
                 context.clone(),

@@ -181,6 +181,7 @@ fn record_of(entry: &Entry, branch: &str) -> Result<LandingRecord, CliError> {
                 .ok_or_else(|| malformed(format!("unknown merge method {method:?}")))?,
             exact: proof.exact,
             composition: None,
+            mismatch: None,
         },
     })
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, Sha};
 use signalbox_domain::ports::{
-    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, PullRequestQuery,
-    PullRequestStore, Repository, Snapshot, StoreError, TestBranch,
+    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, PastLanding,
+    PullRequestQuery, PullRequestStore, Repository, Snapshot, StoreError, TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, Change, HostStatuses, Land, PullRequest, PullRequestState,
+    BuildCandidate, Change, Composition, HostStatuses, Land, Mismatch, PullRequest,
+    PullRequestState,
 };
 
 use crate::config::{self, Required};
@@ -290,6 +291,14 @@ impl GitHost for PlainGitHost {
         landings: &[Landed],
     ) -> Result<Vec<bool>, HostError> {
         landed::contained(&self.git(repository)?, target, head, landings).await
+    }
+
+    async fn prove(
+        &self,
+        repository: &Repository,
+        landing: &PastLanding,
+    ) -> Result<Result<Composition, Mismatch>, HostError> {
+        proof::again(&self.git(repository)?, landing).await
     }
 
     async fn delete_branch(

@@ -35,7 +35,7 @@ pub(crate) async fn land(
             }
         }
     };
-    if let Some(mismatch) = proof::check(git, land, &commit, at).await? {
+    if let Some(mismatch) = proof::check(git, &land.into(), &commit, at).await? {
         return Ok(LandAnswer::Mismatch(mismatch));
     }
     let why = format!("signalbox: merge of run {}", land.run);

@@ -2,27 +2,46 @@
 //! the candidate, nor from what the candidate was built on.
 
 use signalbox_domain::ids::{Sha, TreeId};
-use signalbox_domain::ports::HostError;
-use signalbox_domain::queue::{Composition, Land, MOST_PATHS, MergeMethod, Mismatch};
+use signalbox_domain::ports::{HostError, PastLanding};
+use signalbox_domain::queue::{Composition, Land, LandingProof, MOST_PATHS, MergeMethod, Mismatch};
 use signalbox_domain::time::Timestamp;
 
 use crate::candidate::{Outcome, merge_trees};
 use crate::git::{Author, Git, parse_sha, parse_tree};
 
-/// Checks that a commit is the expected head of the target with the changes of a landing; the
-/// difference if it is not.
+/// What a commit should be: a base with the changes of these heads, in their order.
+pub(crate) struct Claim<'a> {
+    base: &'a Sha,
+    heads: Vec<&'a Sha>,
+    method: MergeMethod,
+}
+
+impl<'a> From<&'a Land> for Claim<'a> {
+    fn from(land: &'a Land) -> Self {
+        let heads = land.changes.iter().map(|change| &change.head).collect();
+        Self { base: &land.expected, heads, method: land.method }
+    }
+}
+
+impl<'a> From<&'a LandingProof> for Claim<'a> {
+    fn from(proof: &'a LandingProof) -> Self {
+        let heads = proof.changes.iter().map(|(_, head)| head).collect();
+        Self { base: &proof.base, heads, method: proof.method }
+    }
+}
+
+/// Checks that a commit is what it should be; the difference if it is not.
 pub(crate) async fn check(
     git: &Git,
-    land: &Land,
+    claim: &Claim<'_>,
     commit: &str,
     at: Timestamp,
 ) -> Result<Option<Mismatch>, HostError> {
     let found = git.tree(commit).await?;
-    let heads: Vec<&Sha> = land.changes.iter().map(|change| &change.head).collect();
     let mut first = None;
     // Candidates that were built before a change of the settings have the former method.
-    for method in of_any(land.method) {
-        let expected = expected(git, &land.expected, &heads, method, at).await?;
+    for method in of_any(claim.method) {
+        let expected = expected(git, claim.base, &claim.heads, method, at).await?;
         if expected.as_ref().is_ok_and(|expected| *expected == found) {
             return Ok(None);
         }
@@ -39,7 +58,7 @@ pub(crate) async fn check(
         Some(Err(conflicting)) => (None, conflicting),
         None => (None, Vec::new()),
     };
-    let (base, commit) = (land.expected.clone(), parse_sha(commit)?);
+    let (base, commit) = (claim.base.clone(), parse_sha(commit)?);
     Ok(Some(Mismatch { base, commit, found, expected, paths }))
 }
 
@@ -50,10 +69,32 @@ pub(crate) async fn of_landed(
     commit: &str,
     at: Timestamp,
 ) -> Result<Composition, HostError> {
-    Ok(match check(git, land, commit, at).await? {
+    Ok(match check(git, &land.into(), commit, at).await? {
         None => Composition::recomputed(),
         Some(_) => Composition::not_checked("it was on the target already, with another tree"),
     })
+}
+
+/// Proves a landing of the past again. Commits that the repository no longer has cannot be checked.
+pub(crate) async fn again(
+    git: &Git,
+    landing: &PastLanding,
+) -> Result<Result<Composition, Mismatch>, HostError> {
+    let PastLanding { landed, proof } = landing;
+    let heads = proof.changes.iter().map(|(_, head)| head);
+    for commit in [&landed.sha, &proof.base].into_iter().chain(heads) {
+        match git.tree(commit.as_str()).await {
+            Ok(_) => {}
+            Err(error @ HostError::NotFound { .. }) => {
+                return Ok(Ok(Composition::not_checked(error.to_string())));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    // Always the same time, so that no new objects are written by the next proof.
+    let at = Timestamp::from_unix_seconds(0);
+    let mismatch = check(git, &proof.into(), landed.sha.as_str(), at).await?;
+    Ok(mismatch.map_or_else(|| Ok(Composition::recomputed()), Err))
 }
 
 /// All methods, this one first.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use signalbox_domain::ids::RepoName;
-use signalbox_domain::ports::HostError;
+use signalbox_domain::ids::{PrNumber, RepoName, Sha};
+use signalbox_domain::ports::{HostError, PastLanding};
 use signalbox_domain::queue::{
     Candidate, Change, Composition, CompositionCheck, Contribution, Listing, MOST_PATHS,
     MergeMethod, Mismatch, Object, compare_trees,
@@ -106,6 +106,30 @@ impl GitHubHost {
                 Ok(Ok(Composition::not_checked(why)))
             }
         }
+    }
+
+    /// Checks a landing of the past. The inner error is a wrong one.
+    pub(crate) async fn composition_again(
+        &self,
+        repo: &RepoName,
+        landing: &PastLanding,
+    ) -> Result<Result<Composition, Mismatch>, HostError> {
+        let PastLanding { landed, proof } = landing;
+        let change = |(pr, head): &(PrNumber, Sha)| Change {
+            pr: *pr,
+            head: head.clone(),
+            title: String::new(),
+            body: String::new(),
+            author: String::new(),
+        };
+        let changes: Vec<Change> = proof.changes.iter().map(change).collect();
+        let composed = Composed {
+            base: proof.base.as_str(),
+            changes: &changes.iter().collect::<Vec<_>>(),
+            method: proof.method,
+            candidate: landed,
+        };
+        self.composition(repo, &composed).await
     }
 
     async fn compared(

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, RepoName, Sha, TreeId};
 use signalbox_domain::ports::{
-    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, PullRequestQuery,
-    Repository, TestBranch,
+    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, PastLanding,
+    PullRequestQuery, Repository, TestBranch,
 };
-use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest};
+use signalbox_domain::queue::{
+    BuildCandidate, Composition, HostStatuses, Land, Mismatch, PullRequest,
+};
 use signalbox_domain::time::Span;
 use thiserror::Error;
 use url::Url;
@@ -227,6 +229,14 @@ impl GitHost for GitHubHost {
             contained.push(self.is_ancestor(name, commit, head.as_str()).await?);
         }
         Ok(contained)
+    }
+
+    async fn prove(
+        &self,
+        repository: &Repository,
+        landing: &PastLanding,
+    ) -> Result<Result<Composition, Mismatch>, HostError> {
+        self.composition_again(&repository.name, landing).await
     }
 
     async fn delete_branch(

@@ -7,9 +7,11 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, Sha};
 use signalbox_domain::ports::{
     Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, Observed, Observer,
-    PullRequestQuery, Repository, Snapshot, TestBranch,
+    PastLanding, PullRequestQuery, Repository, Snapshot, TestBranch,
 };
-use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest};
+use signalbox_domain::queue::{
+    BuildCandidate, Composition, HostStatuses, Land, Mismatch, PullRequest,
+};
 
 /// A host, and the observer of its calls.
 pub(crate) struct Measured {
@@ -105,6 +107,14 @@ impl GitHost for Measured {
     ) -> Result<Vec<bool>, HostError> {
         let made = self.host.contained(repository, target, head, landings);
         self.call("contained", made).await
+    }
+
+    async fn prove(
+        &self,
+        repository: &Repository,
+        landing: &PastLanding,
+    ) -> Result<Result<Composition, Mismatch>, HostError> {
+        self.call("prove", self.host.prove(repository, landing)).await
     }
 
     async fn delete_branch(

@@ -26,6 +26,7 @@ labels! {
     RequestLabels { operation: String, status: u16 }
     OperationLabels { operation: String }
     InputLabels { input: &'static str }
+    ResultLabels { result: &'static str }
     EffectLabels { effect: &'static str, outcome: &'static str }
     EffectNameLabels { effect: &'static str }
     CallOutcomeLabels { host: String, call: &'static str, outcome: &'static str }

@@ -17,7 +17,7 @@ use crate::gauges::{Gauges, Sample};
 use crate::labels::{
     Bounds, CallLabels, CallOutcomeLabels, ClassLabels, EffectLabels, EffectNameLabels,
     InputLabels, LONG, OperationLabels, OutcomeLabels, QuotaLabels, ReasonLabels, RequestLabels,
-    SHORT, ShareLabels, WhatLabels,
+    ResultLabels, SHORT, ShareLabels, WhatLabels,
 };
 
 /// Counts observations on its own registry. Labels are operations, kinds of input, names of
@@ -37,6 +37,7 @@ pub struct PrometheusObserver {
     effect_duration: Family<EffectNameLabels, Histogram, Bounds>,
     landed_tree_differs: Counter,
     composition_mismatch: Counter,
+    landings_audited: Family<ResultLabels, Counter>,
     check_retries: Family<ClassLabels, Counter>,
     checks_excused: Counter,
     unexplained_waits: Gauge,
@@ -70,6 +71,7 @@ impl PrometheusObserver {
             effect_duration: Family::new_with_constructor(Bounds(LONG)),
             landed_tree_differs: Counter::default(),
             composition_mismatch: Counter::default(),
+            landings_audited: Family::default(),
             check_retries: Family::default(),
             checks_excused: Counter::default(),
             unexplained_waits: Gauge::default(),
@@ -153,6 +155,12 @@ impl PrometheusObserver {
             "Candidates and landings that are not their base with the changes of their pull requests; \
              must be 0",
             self.composition_mismatch.clone(),
+        );
+        registry.register(
+            "landings_audited",
+            "Landed commits that the nightly audit has proved again, by result; wrong ones are counted \
+             once",
+            self.landings_audited.clone(),
         );
         registry.register(
             "check_retries",
@@ -253,6 +261,17 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+impl PrometheusObserver {
+    /// Counts an audit; returns the number of wrong landings so far.
+    fn audited(&self, proved: u32, not_checked: u32, wrong: u32) -> u64 {
+        let results = [("proved", proved), ("not_checked", not_checked), ("wrong", wrong)];
+        for (result, count) in results {
+            self.landings_audited.get_or_create(&ResultLabels { result }).inc_by(count.into());
+        }
+        self.composition_mismatch.inc_by(wrong.into())
+    }
+}
+
 impl Observer for PrometheusObserver {
     fn observe(&self, seen: &Observed<'_>) {
         match seen {
@@ -263,6 +282,9 @@ impl Observer for PrometheusObserver {
                     match decision {
                         Decision::LandedTreeDiffers { .. } => self.landed_tree_differs.inc(),
                         Decision::CompositionMismatch { .. } => self.composition_mismatch.inc(),
+                        Decision::LandingsAudited { proved, not_checked, wrong } => {
+                            self.audited(*proved, *not_checked, *wrong)
+                        }
                         Decision::Retried { retry, .. } => {
                             let class = class_label(retry.class);
                             self.check_retries.get_or_create(&ClassLabels { class }).inc()

@@ -7,6 +7,7 @@
 //! | [`QueueService`] | create, change and delete queues; submit, cancel and restart pull requests; read queues, entries, runs, history and metrics |
 //! | [`EffectRunner`] | lease effects from the outbox and run them on git hosts and checks runners |
 //! | [`Sweeper`], [`Watch`] | deadlines, polling of hosts, orphaned branches; the check that every wait is justified |
+//! | [`LandingAudit`] | the nightly proof of the newest landings |
 //! | [`HintService`] | webhook deliveries from git hosts, commands in comments and labels |
 //! | [`StatusReporter`] | statuses, comments and labels on pull requests |
 //! | [`FlakyService`], [`QuarantineLookup`] | test results, monitors, quarantine |
@@ -52,6 +53,7 @@ mod hints;
 mod history;
 mod idempotency;
 mod jobs;
+mod landing_audit;
 mod landings;
 mod page_reads;
 mod quarantine_lookup;
@@ -91,6 +93,7 @@ pub use hints::{HintService, HookError};
 pub use history::{EntryPage, FoundEntries, ResultsPage};
 pub use idempotency::{IdempotencyService, KEPT_HOURS};
 pub use jobs::JobService;
+pub use landing_audit::LandingAudit;
 pub use page_reads::{PageReads, Topic};
 pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
 pub use queue::{QueueChange, QueueService};

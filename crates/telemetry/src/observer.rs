@@ -68,6 +68,17 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 "a candidate is not its base with the changes of its pull requests"
             );
         }
+        Decision::LandingMismatch { pr, mismatch } => {
+            let expected = mismatch.expected.as_ref().map(ToString::to_string);
+            tracing::error!(
+                queue.id = %queue.id, %pr, base = %mismatch.base, commit = %mismatch.commit,
+                found = %mismatch.found, expected, paths = mismatch.paths.join(", "),
+                "what landed is not its base with the changes of its pull requests"
+            );
+        }
+        Decision::LandingsAudited { proved, not_checked, wrong } => {
+            tracing::info!(queue.id = %queue.id, proved, not_checked, wrong, "landings were proved again");
+        }
         Decision::QueueMoved { from, to, actor, .. } => {
             let (from, to) = (from.as_str(), to.as_str());
             tracing::info!(queue.id = %queue.id, from, to, %actor, "a queue changed its state");

@@ -18,6 +18,7 @@ mod settings;
 mod states;
 mod table;
 mod tests;
+mod undo;
 mod waits;
 mod webhooks;
 
@@ -28,6 +29,7 @@ pub use reasons::reason;
 pub use settings::{settings_page, settings_warning};
 pub use table::table;
 pub use tests::upload_warning;
+pub use undo::{compare_landing, undo_landing};
 pub use waits::{Wait, after_exit, next_step, wait};
 
 /// The meaning of a color, never its only sign: the label and the icon carry the same meaning.

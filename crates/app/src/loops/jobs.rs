@@ -15,6 +15,7 @@ pub(super) type Job = signalbox_loops::Job<App>;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
 
 /// Jobs that only one of the servers on a database runs.
 ///
@@ -38,6 +39,7 @@ pub(super) fn shared(reread: Duration) -> Vec<Job> {
             IdempotencyService::new(app.context.clone()).forget().await
         }),
         Job::new("waiting entries", MINUTE, waiting_entries),
+        Job::new("landing audit", DAY, landing_audit),
         Job::new("stray branches", 10 * MINUTE, |app| async move {
             app.sweeper.stray_branches().await.map(drop)
         }),
@@ -82,6 +84,16 @@ pub(super) fn of_this_machine() -> Vec<Job> {
             app.uploads.sweep(before(bundles), before(records)).await
         }),
     ]
+}
+
+async fn landing_audit(app: Arc<App>) -> Result<(), Error> {
+    for (queue, error) in app.landing_audit.audit().await? {
+        tracing::warn!(
+            queue = %queue.queue.id, branch = %queue.branch, %error,
+            "could not prove all landings again"
+        );
+    }
+    Ok(())
 }
 
 async fn waiting_entries(app: Arc<App>) -> Result<(), Error> {

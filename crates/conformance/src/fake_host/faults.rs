@@ -22,6 +22,8 @@ pub enum Call {
     Land,
     /// Looking for landings on the target.
     Contained,
+    /// Proving a landing again.
+    Prove,
     /// Deleting a test branch.
     DeleteBranch,
     /// Listing test branches.

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoName, RunId, Sha, TreeId};
 use signalbox_domain::ports::{
     Abilities, Built, ChecksRunner, Clock, Forge, GitHost, Head, HostError, Hosts, LandAnswer,
-    Landed, PullRequestQuery, Repository, TestBranch,
+    Landed, PastLanding, PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, ConflictWith, HostStatuses,
-    Land, Mismatch, PullRequest, PullRequestState,
+    BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, Composition, ConflictWith,
+    HostStatuses, Land, Mismatch, PullRequest, PullRequestState,
 };
 
 use super::faults::Faults;
@@ -43,6 +43,7 @@ pub(super) struct State {
 struct WrongCompositions {
     next: BTreeSet<Call>,
     known: BTreeSet<(Call, RunId, Sha)>,
+    landed: BTreeSet<Sha>,
 }
 
 impl WrongCompositions {
@@ -98,6 +99,11 @@ impl FakeHost {
     /// Makes the next candidate, or the next landing, one that is composed wrongly and recognized.
     pub fn compose_wrongly(&self, call: Call) {
         self.state().wrong.next.insert(call);
+    }
+
+    /// Makes a commit that has landed one that was composed wrongly, which a later proof finds.
+    pub fn landed_wrongly(&self, commit: &Sha) {
+        self.state().wrong.landed.insert(commit.clone());
     }
 
     /// Takes the host down, so that no call is answered, or up again.
@@ -243,6 +249,22 @@ impl GitHost for FakeHost {
         self.call(Call::Contained, repository, |repo| {
             let history = repo.history(head);
             Ok(landings.iter().map(|landed| history.contains(&landed.commit)).collect())
+        })
+    }
+
+    async fn prove(
+        &self,
+        repository: &Repository,
+        landing: &PastLanding,
+    ) -> Result<Result<Composition, Mismatch>, HostError> {
+        let PastLanding { landed, proof } = landing;
+        let is_wrong = self.state().wrong.landed.contains(&landed.sha);
+        self.call(Call::Prove, repository, |repo| {
+            Ok(match (is_wrong, repo.commits.contains_key(&landed.sha)) {
+                (true, _) => Err(mismatch(&proof.base, landed)),
+                (false, true) => Ok(Composition::recomputed()),
+                (false, false) => Ok(Composition::not_checked("the commit is missing")),
+            })
         })
     }
 

@@ -19,6 +19,7 @@ pub mod history;
 pub mod idempotency;
 pub mod inbound_deliveries;
 pub mod jobs;
+pub mod landing_audit;
 pub mod outbox;
 pub mod pull_requests;
 pub mod queues;
@@ -167,6 +168,7 @@ macro_rules! store_conformance {
             uploads::uploads_are_listed_in_pages_and_pruned_by_age,
             uploads::a_public_id_is_kept_and_leads_to_its_repository,
             services::concurrent_updates_are_not_lost,
+            landing_audit::a_wrong_landing_is_stored_and_pauses_the_queue_once,
             several_servers::three_servers_do_the_work_of_one,
             webhook_audit::endpoints_are_changed_with_their_record_or_not_at_all,
             webhook_audit::messages_are_replayed_with_their_record_or_not_at_all,

@@ -146,6 +146,22 @@ pub enum Decision {
         /// The difference.
         mismatch: Mismatch,
     },
+    /// What landed is not its base with only the recorded changes, which was found afterwards.
+    LandingMismatch {
+        /// The pull request.
+        pr: PrNumber,
+        /// The difference.
+        mismatch: Mismatch,
+    },
+    /// Landings were proved again: the number of commits by result.
+    LandingsAudited {
+        /// They are their base with only the recorded changes.
+        proved: u32,
+        /// They could not be checked.
+        not_checked: u32,
+        /// They are something else, which was not known yet.
+        wrong: u32,
+    },
     /// A fact changed nothing.
     Ignored {
         /// Why the planner ignored it.

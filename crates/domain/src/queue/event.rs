@@ -43,6 +43,9 @@ words!(
         ChecksRequested = "test_run.checks_requested",
         /// A candidate, or what was to land, is not its base with the changes; the queue is paused.
         CompositionMismatch = "test_run.composition_mismatch",
+        /// What landed for a pull request is not its base with the changes, which was found
+        /// afterwards; the queue is paused.
+        LandingMismatch = "pull_request.landing_mismatch",
         /// The queue changed its state.
         QueueStateChanged = "queue.state_changed",
         /// The queue's settings changed.

@@ -196,6 +196,15 @@ pub enum Fact {
         /// Merged entries that the target contains again.
         back: Vec<Entry>,
     },
+    /// Landings were proved again.
+    LandingsAudited {
+        /// The number of commits that are their base with only the recorded changes.
+        proved: u32,
+        /// The number of commits that could not be checked.
+        not_checked: u32,
+        /// Merged entries whose commit is something else.
+        wrong: Vec<WrongLanding>,
+    },
     /// A call to the host failed for a reason unrelated to any change.
     HostUnreachable {
         /// The kind of trouble and the host's message.
@@ -211,6 +220,16 @@ pub enum Fact {
     },
     /// Time has passed; the planner checks its deadlines.
     TimePassed,
+}
+
+/// A merged entry whose commit is not its base with only the recorded changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct WrongLanding {
+    /// The entry.
+    pub entry: Entry,
+    /// The difference.
+    pub mismatch: Mismatch,
 }
 
 impl HostStatuses {
@@ -240,6 +259,7 @@ impl Fact {
             Self::Landed { .. } => "landed",
             Self::LandRefused { .. } => "land_refused",
             Self::LandingsChecked { .. } => "landings_checked",
+            Self::LandingsAudited { .. } => "landings_audited",
             Self::HostUnreachable { .. } => "host_unreachable",
             Self::HostReachable => "host_reachable",
             Self::AnswerLost { .. } => "answer_lost",

@@ -60,7 +60,7 @@ pub use entry::{Entry, EntryState, Part, Proven};
 pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use external::ExternalReport;
-pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal};
+pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal, WrongLanding};
 pub use host_health::{HostHealth, HostTrouble, HostTroubleKind};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};

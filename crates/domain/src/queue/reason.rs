@@ -3,7 +3,7 @@
 use crate::ids::{PrNumber, Sha, TreeId};
 use crate::words::words;
 
-use super::{Actor, Composition, MergeMethod, PrState};
+use super::{Actor, Composition, MergeMethod, Mismatch, PrState};
 
 words!(
     /// The channel of a submission.
@@ -423,6 +423,9 @@ pub struct LandingProof {
     pub exact: bool,
     /// How the composition was checked; `None` if that is not known.
     pub composition: Option<Composition>,
+    /// The difference, if what landed is something else.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub mismatch: Option<Mismatch>,
 }
 
 /// How an entry left the queue.

@@ -47,6 +47,8 @@ pub(crate) enum Op {
     /// Absorbs a waiting fact; the flag keeps it, to be absorbed again.
     Tell(usize, bool),
     Wait(u32),
+    /// All landings are proved again; one of them may be wrong.
+    Audit(usize),
     /// A fact about a run that names a pull request, and a run, that may be no part of it.
     Stray(usize, usize, u32),
     /// The target branch is missing until its next read.
@@ -89,6 +91,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => any::<prop::sample::Index>().prop_map(|at| Op::Refuse(at.index(64))),
         1 => any::<prop::sample::Index>().prop_map(|at| Op::Miscompose(at.index(64))),
         1 => (1..400_u32).prop_map(Op::Wait),
+        1 => (0..12_usize).prop_map(Op::Audit),
         1 => (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1..PRS)
             .prop_map(|(run, other, pr)| Op::Stray(run.index(16), other.index(16), pr)),
         1 => Just(Op::TargetGone),
@@ -324,6 +327,10 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
                 let fact = if *stays { world.facts[at].clone() } else { world.facts.remove(at) };
                 world.take_in(&fact);
             }
+        }
+        Op::Audit(wrong) => {
+            let fact = world.audited(*wrong);
+            world.take_in(&fact);
         }
         Op::Wait(minutes) => {
             world.wait(Span::minutes(*minutes));

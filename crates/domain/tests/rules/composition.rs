@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use signalbox_domain::queue::{
-    Comparison, Composition, CompositionCheck, Contribution, Decision, Effect, EventKind, Exit,
-    Fact, LandRefusal, LandingProof, Listing, Object, PrState, QueueState, RequestedState,
-    SettingsPatch, compare_trees,
+    Comparison, Composition, CompositionCheck, Contribution, Decision, Effect, Entry, EntryState,
+    EventKind, Exit, Fact, LandRefusal, LandingProof, Listing, Object, PrState, QueueState,
+    RequestedState, SettingsPatch, compare_trees,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -86,11 +86,45 @@ fn a_landing_is_recorded_with_what_it_consists_of() {
     world.take_in(&fact);
     let Effect::Land(land) = effect else { panic!("{effect:?}") };
     let Exit::Merged { proof: Some(proof), .. } = exit(&world, 1) else { panic!("no proof") };
-    let LandingProof { base: from, changes, method, exact, composition } = *proof;
+    let LandingProof { base: from, changes, method, exact, composition, mismatch } = *proof;
+    assert_eq!(mismatch, None);
     assert_eq!((from, method, exact), (base, land.method, true));
     let landed: Vec<_> = land.changes.iter().map(|it| (it.pr, it.head.clone())).collect();
     assert_eq!(changes, landed);
     assert_eq!(composition.map(|it| it.check), Some(CompositionCheck::Recomputed));
+}
+
+#[test]
+fn an_audit_that_finds_a_wrong_landing_pauses_the_queue_and_reports_it_once() {
+    let mut world = submitted(2, Rules::default(), 2);
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+    let healthy = world.audited(usize::MAX);
+    world.take_in(&healthy);
+    assert_eq!((paused_because(&world), world.events.len()), (None, 0));
+    let audited = Decision::LandingsAudited { proved: 2, not_checked: 0, wrong: 0 };
+    assert_eq!(world.decisions, [audited]);
+
+    let wrong = world.audited(0);
+    world.take_in(&wrong);
+    let reason = paused_because(&world).expect("it is paused").to_owned();
+    assert!(reason.starts_with("what landed as "), "{reason}");
+    assert!(reason.contains(" for #2 is not its base "), "{reason}");
+    assert!(reason.ends_with("; it differs in file"), "{reason}");
+    let found = world.events.iter().filter(|it| it.kind == EventKind::LandingMismatch);
+    assert_eq!(found.count(), 1, "{:?}", world.events);
+    let marked = |entry: &Entry| match &entry.state {
+        EntryState::Ended(Exit::Merged { proof: Some(proof), .. }) => proof.mismatch.is_some(),
+        other => panic!("{other:?}"),
+    };
+    let marked = world.merged.values().map(|entry| (entry.pr.0, marked(entry)));
+    assert_eq!(marked.collect::<BTreeMap<_, _>>(), BTreeMap::from([(1, false), (2, true)]));
+
+    // A user has read it and resumes the queue. The next audit finds the same and says nothing.
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
+    let again = world.audited(0);
+    world.take_in(&again);
+    assert_eq!((paused_because(&world), world.events.len()), (None, 0));
 }
 
 fn listing(objects: &[(&str, &str)]) -> Listing {

@@ -1,10 +1,11 @@
 //! Candidates that the host has composed wrongly, as a large host did in April 2026.
 
 use signalbox_conformance::git_host::build;
-use signalbox_domain::ids::Sha;
-use signalbox_domain::ports::{Built, GitHost, HostError};
+use signalbox_domain::ids::{Sha, TreeId};
+use signalbox_domain::ports::{Built, GitHost, HostError, PastLanding};
 use signalbox_domain::queue::{
-    BuildCandidate, Change, Composition, CompositionCheck, MergeMethod, Mismatch,
+    BuildCandidate, Candidate, Change, Composition, CompositionCheck, LandingProof, MergeMethod,
+    Mismatch,
 };
 use signalbox_testkit::github_double::{Fault, WrongMerge};
 
@@ -127,4 +128,35 @@ async fn a_check_costs_at_most_four_calls() {
     // A merge, a branch, and the check: a comparison and the trees that are not known.
     assert!(second < first && again < second, "{first}, {second}, {again}");
     assert!(second - 2 <= 4 + 1, "{second} calls");
+}
+
+/// What landed while nothing was checked is proved later, with the objects of the trees.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_landing_is_found_afterwards() {
+    for method in METHODS {
+        let world = World::new();
+        let (main, changes) = work(&world);
+        let request = build(&main, changes, method);
+        let right = world.candidate(&request).await;
+        let proof = LandingProof {
+            base: main,
+            changes: request.changes.iter().map(|it| (it.pr, it.head.clone())).collect(),
+            method,
+            exact: true,
+            composition: None,
+            mismatch: None,
+        };
+        let prove = async |landed: &Candidate| {
+            let landing = PastLanding { landed: landed.clone(), proof: proof.clone() };
+            world.host.prove(&world.repository, &landing).await.expect("an answer")
+        };
+        let proved = prove(&right).await.expect("it is right");
+        assert_eq!(proved.check, CompositionCheck::Compared, "{proved:?}");
+        world.git(&["checkout", "-q", "main"]);
+        world.commit(&[("one.txt", "1\n"), ("a.txt", "")], "emptied");
+        let sha = world.push("main");
+        let tree = TreeId::new(world.git(&["rev-parse", "main^{tree}"])).expect("a tree");
+        let mismatch = prove(&Candidate { sha: sha.clone(), tree }).await.expect_err("it is wrong");
+        assert_eq!((mismatch.commit, mismatch.paths), (sha, vec!["a.txt".to_owned()]));
+    }
 }

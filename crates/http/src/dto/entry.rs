@@ -68,6 +68,20 @@ struct ProofReply {
     not_checked_because: Option<String>,
     /// Paths that several sides have changed, so that only the git host knows the merged content.
     merged_by_host: Vec<String>,
+    /// How what landed differs from the base with the changes, if a check found that after the landing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mismatch: Option<MismatchReply>,
+}
+
+/// A difference between what landed and what should have landed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct MismatchReply {
+    /// The tree that should have landed, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_tree: Option<String>,
+    /// The paths that differ, at most 100.
+    paths: Vec<String>,
 }
 
 impl ProofReply {
@@ -85,6 +99,10 @@ impl ProofReply {
             check: words.word(composition.check.as_str()),
             not_checked_because: composition.why_not,
             merged_by_host: composition.merged_by_host,
+            mismatch: proof.mismatch.as_ref().map(|it| MismatchReply {
+                expected_tree: it.expected.as_ref().map(ToString::to_string),
+                paths: it.paths.clone(),
+            }),
         }
     }
 }

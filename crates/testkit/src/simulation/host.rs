@@ -9,10 +9,11 @@ use signalbox_domain::ids::{BranchName, HostId, OrgId, PrNumber, RepoName, Sha, 
 use signalbox_domain::ports::Clock as _;
 use signalbox_domain::ports::{
     Abilities, Built, ChecksJob, ChecksRunner, ChecksSink, GitHost, Head, HostError, Hosts,
-    LandAnswer, Landed, PullRequestQuery, Repository, TestBranch,
+    LandAnswer, Landed, PastLanding, PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, Check, CheckConclusion, CheckStatus, HostStatuses, Land, Mode, PullRequest,
+    BuildCandidate, Check, CheckConclusion, CheckStatus, Composition, HostStatuses, Land, Mismatch,
+    Mode, PullRequest,
 };
 use signalbox_domain::time::Span;
 
@@ -160,6 +161,14 @@ impl GitHost for UnreliableHost {
     ) -> Result<Vec<bool>, HostError> {
         let made = self.inner.contained(repository, target, head, landings);
         self.call("contained", made).await
+    }
+
+    async fn prove(
+        &self,
+        repository: &Repository,
+        landing: &PastLanding,
+    ) -> Result<Result<Composition, Mismatch>, HostError> {
+        self.call("prove", self.inner.prove(repository, landing)).await
     }
 
     async fn delete_branch(

@@ -1,10 +1,10 @@
-//! What a landing consists of, on the page of a merged pull request.
+//! What a landing consists of, and how it differs from what it should be, on the page of a merged pull request.
 
 use signalbox_domain::queue::{Composition, Entry, EntryState, Exit, LandingProof};
-use signalbox_wording::composition;
+use signalbox_wording::{Tone, compare_landing, composition, undo_landing};
 
 use super::QueueAddress;
-use crate::model::{Block, Cell, Section};
+use crate::model::{Block, Cell, Section, Table};
 use crate::text::plain;
 
 /// The record of the landing, if the queue landed the pull request.
@@ -29,6 +29,44 @@ pub(super) fn section(place: &QueueAddress, entry: &Entry) -> Option<Section> {
     facts.push(("Tree", tree(tested_tree.as_ref().zip(landed_tree.as_ref()), proof)));
     facts.extend(proof.composition.as_ref().map(|it| ("Composition", checked(it))));
     Some(Section::new("landing", "What landed").with(Block::Details(facts)))
+}
+
+/// How a landing differs from what it should be, and how to undo it, if a check has found that.
+pub(super) fn incident(place: &QueueAddress, entry: &Entry) -> Option<Section> {
+    let EntryState::Ended(Exit::Merged { proof: Some(proof), .. }) = &entry.state else {
+        return None;
+    };
+    let mismatch = proof.mismatch.as_ref()?;
+    let notice = Block::notice(
+        Tone::Bad,
+        "stop",
+        "What landed is not the target with the changes of its pull requests.",
+        "The queue was paused when this was found. Undo the landing with a pull request before you \
+         resume the queue; the pull requests that landed need a new commit to be submitted again.",
+    );
+    let mut facts = vec![
+        ("Target before", Cell::to_copy(mismatch.base.to_string())),
+        ("Commit", Cell::to_copy(mismatch.commit.to_string())),
+        ("Its tree", Cell::to_copy(mismatch.found.to_string())),
+    ];
+    let expected = mismatch.expected.as_ref();
+    facts.extend(expected.map(|tree| ("Expected tree", Cell::to_copy(tree.to_string()))));
+    let mut section = Section::new("incident", "This landing is wrong").with(notice);
+    section = section.with(Block::Details(facts));
+    if !mismatch.paths.is_empty() {
+        let mut paths = Table::new("wrong-paths", "Paths that differ", &["Path that differs"]);
+        for (at, path) in mismatch.paths.iter().enumerate() {
+            paths.push(at, vec![Cell::code(plain(path, 1_000))]);
+        }
+        section = section.with(Block::Table(paths));
+    }
+    let undo = undo_landing(&place.branch, entry.pr, mismatch);
+    let compare = compare_landing(&place.branch, mismatch);
+    Some(
+        section
+            .with(Block::Part("Show what it changed:", compare))
+            .with(Block::Part("Undo it on a new branch:", undo)),
+    )
 }
 
 fn tree<T: ToString + PartialEq>(trees: Option<(&T, &T)>, proof: &LandingProof) -> Cell {

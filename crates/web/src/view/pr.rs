@@ -57,6 +57,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         top = top.with(Block::Forms(doing));
     }
     page.sections.push(top);
+    page.sections.extend(landing::incident(place, entry));
     if entry.is_live() {
         page.sections.push(readiness(&snapshot.readiness));
     }

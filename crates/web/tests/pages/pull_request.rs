@@ -1,7 +1,8 @@
 //! The page of a pull request: everything besides its wait reason.
 
-use signalbox_domain::ports::Clock;
-use signalbox_domain::queue::{ChangeSource, EffectClass, Mode};
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ports::{Clock, PullRequestQuery};
+use signalbox_domain::queue::{ChangeSource, EffectClass, EntryState, Exit, Mode};
 use signalbox_domain::time::Span;
 use signalbox_services::SubmitOptions;
 
@@ -135,4 +136,29 @@ async fn the_output_of_a_failed_check_is_read_without_a_token() {
     let removed = admin.get(&link).await;
     assert_eq!(removed.status, 200, "{link}");
     assert!(removed.body.contains("No output is stored for this check."), "{}", removed.body);
+}
+
+#[actix_web::test]
+async fn a_wrong_landing_is_shown_with_the_commands_that_undo_it() {
+    let house = house(&["one"]).await;
+    house.settle().await;
+    let admin = house.admin().await;
+    assert!(!admin.get(&format!("{PAGE}1")).await.body.contains("This landing is wrong"));
+    let (repo, branch) = (calc(), main_branch());
+    let query = PullRequestQuery::Number(PrNumber(1));
+    let entry = house.pages.queues.entry(&house.caller, &repo, &branch, &query).await;
+    let entry = entry.expect("it was submitted").entry;
+    let EntryState::Ended(Exit::Merged { sha: Some(sha), proof: Some(proof), .. }) = &entry.state
+    else {
+        panic!("{entry:?}")
+    };
+    house.host.landed_wrongly(sha);
+    house.audit().await;
+    let page = admin.get(&format!("{PAGE}1")).await;
+    assert!(page.body.contains("This landing is wrong"), "{}", page.body);
+    let incident = page.between("id=\"incident\"", "</section>");
+    assert!(incident.contains("<code>file</code>"), "{incident}");
+    assert!(incident.contains(&format!("git diff --binary {sha} {}", proof.base)), "{incident}");
+    let queue = admin.get("/acme/queue?repo=git.test%2Facme%2Fcalc&branch=main").await;
+    assert!(queue.body.contains(&format!("What landed as {sha} for #1 is not its base")));
 }

@@ -16,9 +16,9 @@ use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 use signalbox_services::{
-    AuditService, Authenticator, Context, EffectRunner, FlakyService, PageReads, QueueService,
-    Sessions, TokenService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
-    WebhookService,
+    AuditService, Authenticator, Context, EffectRunner, FlakyService, LandingAudit, PageReads,
+    QueueService, Sessions, TokenService, UploadLimits, UploadParts, UploadService, WebhookLimits,
+    WebhookParts, WebhookService,
 };
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
@@ -77,6 +77,7 @@ pub(crate) struct House {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) stores: Stores,
     pub(crate) host: Arc<FakeHost>,
+    landing_audit: LandingAudit,
     pub(crate) hooks: Arc<FakeWebhooks>,
     pub(crate) pages: Pages,
     pub(crate) caller: Caller,
@@ -167,9 +168,10 @@ impl House {
             compatibility: Compatibility::Specification,
             source: None,
         };
+        let landing_audit = LandingAudit::new(context.clone(), queues.clone());
         let runner = EffectRunner::new(context, queues);
         let said = Mutex::new(0);
-        Self { clock, stores, host, hooks, pages, caller, ids, runner, said }
+        Self { clock, stores, host, landing_audit, hooks, pages, caller, ids, runner, said }
     }
 
     /// A token of that name, which allows that.
@@ -223,6 +225,11 @@ impl House {
     /// Runs effects until there are none, but not those of these lanes.
     pub(crate) async fn settle_but(&self, held: &[EffectClass]) {
         settle(&self.runner, &self.clock, held).await;
+    }
+
+    /// Proves all landings again.
+    pub(crate) async fn audit(&self) {
+        assert!(self.landing_audit.audit().await.expect("the stores answer").is_empty());
     }
 
     /// Every endpoint that has something to send has a turn.

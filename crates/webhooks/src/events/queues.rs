@@ -1,7 +1,7 @@
 //! Events of pull requests, batches and queues.
 
 use signalbox_domain::ports::QueuePlace;
-use signalbox_domain::queue::{Event, EventKind, Mismatch, Subject};
+use signalbox_domain::queue::{Event, EventKind, Exit, Mismatch, Subject};
 
 use super::catalog::EventType;
 use super::shapes::{
@@ -76,6 +76,11 @@ impl EventFields {
         };
         match &event.subject {
             Subject::PullRequest { pr, author, url, exit } => {
+                if let Some(Exit::Merged { proof: Some(proof), .. }) = exit.as_deref()
+                    && let Some(mismatch) = &proof.mismatch
+                {
+                    fields.differ(mismatch);
+                }
                 fields.landing = exit.as_deref().and_then(Landing::of);
                 fields.failure = exit.as_deref().and_then(Failure::of);
                 fields.pr_number = pr.0;
@@ -91,13 +96,8 @@ impl EventFields {
                 fields.checks.clone_from(checks);
             }
             Subject::Composition { prs, mismatch } => {
-                let Mismatch { base, commit, found, expected, paths } = mismatch;
                 fields.pr_numbers = prs.iter().map(|pr| pr.0).collect();
-                fields.base_sha = base.to_string();
-                fields.composed_sha = commit.to_string();
-                fields.composed_tree = found.to_string();
-                fields.expected_tree = expected.as_ref().map(ToString::to_string);
-                fields.paths.clone_from(paths);
+                fields.differ(mismatch);
             }
             Subject::Queue { by, from, to } => {
                 fields.actor.clone_from(by);
@@ -106,6 +106,15 @@ impl EventFields {
             }
         }
         fields
+    }
+
+    fn differ(&mut self, mismatch: &Mismatch) {
+        let Mismatch { base, commit, found, expected, paths } = mismatch;
+        self.base_sha = base.to_string();
+        self.composed_sha = commit.to_string();
+        self.composed_tree = found.to_string();
+        self.expected_tree = expected.as_ref().map(ToString::to_string);
+        self.paths.clone_from(paths);
     }
 }
 
@@ -338,6 +347,12 @@ queue_events! {
     /// A candidate, or the commit that was to land, is not its base with the changes of its pull
     /// requests. It was not tested, or did not land, and the queue is paused.
     test_run!(CompositionMismatch => TestRunCompositionMismatch) {
+        base_sha: String, composed_sha: String, composed_tree: String, paths: Vec<String>,
+    } optional { expected_tree: String, }
+
+    /// What landed for a pull request is not its base with the changes. This was found afterwards: by
+    /// the landing itself, or by the nightly audit. The queue is paused.
+    pull_request!(LandingMismatch => PullRequestLandingMismatch) {
         base_sha: String, composed_sha: String, composed_tree: String, paths: Vec<String>,
     } optional { expected_tree: String, }
 

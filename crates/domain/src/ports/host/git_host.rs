@@ -9,7 +9,7 @@ use crate::ids::{BranchName, PrNumber, Sha, TreeId};
 use crate::ports::Repository;
 use crate::queue::{
     BuildCandidate, Candidate, CheckReport, Composition, ConflictWith, HostStatuses, HostTrouble,
-    HostTroubleKind, Land, Mismatch, PullRequest,
+    HostTroubleKind, Land, LandingProof, Mismatch, PullRequest,
 };
 use crate::time::{Span, Timestamp};
 
@@ -179,6 +179,15 @@ pub struct Landed {
     pub commit: Sha,
 }
 
+/// A landing of the past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastLanding {
+    /// The target's head after it, and its tree, as they were recorded.
+    pub landed: Candidate,
+    /// What it consists of.
+    pub proof: LandingProof,
+}
+
 /// A query for a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PullRequestQuery {
@@ -290,6 +299,16 @@ pub trait GitHost: Send + Sync {
         head: &Sha,
         landings: &[Landed],
     ) -> Result<Vec<bool>, HostError>;
+
+    /// Proves a landing again, from its record and the commits. The inner error is a commit that is
+    /// not its base with only the recorded changes.
+    async fn prove(
+        &self,
+        _repository: &Repository,
+        _landing: &PastLanding,
+    ) -> Result<Result<Composition, Mismatch>, HostError> {
+        Ok(Ok(Composition::not_checked("this kind of git host has no such check")))
+    }
 
     /// Deletes a test branch if it has the expected head, or any head for `None`. Deleting a
     /// missing branch succeeds.

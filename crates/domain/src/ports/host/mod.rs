@@ -20,8 +20,8 @@ pub use forge::{
     StatusState, TestPullRequest, WorkflowRun,
 };
 pub use git_host::{
-    Abilities, Built, GitHost, Head, HostError, LandAnswer, Landed, PullRequestQuery, Snapshot,
-    TestBranch,
+    Abilities, Built, GitHost, Head, HostError, LandAnswer, Landed, PastLanding, PullRequestQuery,
+    Snapshot, TestBranch,
 };
 pub use hosts::Hosts;
 pub use inbound_delivery_store::InboundDeliveryStore;

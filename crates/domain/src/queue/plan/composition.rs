@@ -31,6 +31,23 @@ fn stop(builder: &mut TransitionBuilder, id: RunId, mismatch: &Mismatch) {
     builder.decision(Decision::CompositionMismatch { run: id, mismatch: mismatch.clone() });
     builder.emit_mismatch(id, prs.clone(), mismatch.clone());
     leave::requeue_run_and_behind(builder, id, QueuedReason::CompositionMismatch);
+    let reason = format!("the candidate of {}", described(&prs, mismatch));
+    pause(builder, &reason);
+}
+
+/// Pauses the queue because of a landing that was found to be wrong afterwards.
+pub(super) fn landed_wrongly(
+    builder: &mut TransitionBuilder,
+    prs: &[PrNumber],
+    mismatch: &Mismatch,
+) {
+    let commit = &mismatch.commit;
+    let reason = format!("what landed as {commit} for {}", described(prs, mismatch));
+    pause(builder, &reason);
+}
+
+/// The pull requests, and how a commit differs from their base with their changes.
+fn described(prs: &[PrNumber], mismatch: &Mismatch) -> String {
     let numbers: Vec<String> = prs.iter().map(|pr| format!("#{pr}")).collect();
     let (of, base, found) = (numbers.join(", "), &mismatch.base, &mismatch.found);
     let expected = mismatch.expected.as_ref().map(|it| format!(", expected {it}"));
@@ -40,12 +57,11 @@ fn stop(builder: &mut TransitionBuilder, id: RunId, mismatch: &Mismatch) {
         0 => format!("; it differs in {named}"),
         more => format!("; it differs in {named} and {more} more"),
     };
-    let reason = format!(
-        "the candidate of {of} is not its base {base} with the changes of its pull requests: its tree \
-         is {found}{}{differs}",
+    format!(
+        "{of} is not its base {base} with the changes of its pull requests: its tree is \
+         {found}{}{differs}",
         expected.unwrap_or_default()
-    );
-    pause(builder, &reason);
+    )
 }
 
 /// Pauses the queue. A user who resumes it has read the reason.

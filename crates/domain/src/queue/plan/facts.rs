@@ -61,6 +61,9 @@ pub(super) fn take_in(builder: &mut TransitionBuilder, fact: &Fact) {
         Fact::LandingsChecked { was, head, lost, back } => {
             landings::checked(builder, was, head, lost, back);
         }
+        Fact::LandingsAudited { proved, not_checked, wrong } => {
+            landings::audited(builder, *proved, *not_checked, wrong);
+        }
         Fact::HostUnreachable { trouble } => host_unreachable(builder, trouble),
         Fact::HostReachable => host_reachable(builder),
         Fact::AnswerLost { run } => answer_lost(builder, *run),

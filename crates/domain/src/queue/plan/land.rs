@@ -8,8 +8,8 @@ use crate::ids::{EntryId, PrNumber, RunId, Sha, TreeId};
 use super::super::ended::Numbered;
 use super::super::{
     Actor, Change, Composition, Culprit, Decision, Effect, Entry, EntryState, Exit, FailReason,
-    IgnoredBecause, Land, LandRefusal, Landing, LandingProof, LinePosition, MergeReason, Mode,
-    PassReason, Queue, QueuedReason, TestRun, lanes,
+    IgnoredBecause, Land, LandRefusal, Landing, LandingProof, LinePosition, MergeReason, Mismatch,
+    Mode, PassReason, Queue, QueuedReason, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{composition, empty, facts, host_facts, landings, leave};
@@ -156,12 +156,23 @@ pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, landed: &Landed
     let candidate = run.candidate.clone();
     let tested = candidate.as_ref().map(|candidate| candidate.tree.clone());
     let merged = passed_by(&builder.queue, &run);
+    // The host has merged something else on its own.
+    let wrong = tested.as_ref().filter(|tested| landing.exact && *tested != tree);
+    let mismatch = wrong.zip(base.as_ref()).map(|(tested, base)| Mismatch {
+        base: base.clone(),
+        commit: sha.clone(),
+        found: tree.clone(),
+        expected: Some(tested.clone()),
+        paths: Vec::new(),
+    });
+    let wrong = wrong.cloned();
     let proof = base.map(|base| LandingProof {
         base,
         changes: merged.iter().map(|it| (it.pr, it.pull_request.head.clone())).collect(),
         method: run.method,
         exact: landing.exact,
         composition: composition.or(run.composition.as_ref()).cloned(),
+        mismatch,
     });
     // An urgent entry that came during the landing stands ahead of it. Others depended on it only
     // through what has landed.
@@ -191,13 +202,14 @@ pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, landed: &Landed
             }
         };
         let because = Because::new(exit.reason(), &Actor::Queue);
-        builder.move_entry(entry.id, EntryState::Ended(exit), because);
+        builder.move_entry(entry.id, EntryState::Ended(exit.clone()), because);
+        landings::report_mismatch(builder, &entry, &exit);
         leave::release_held_by(builder, entry.pr);
     }
     if candidate.is_some_and(|candidate| candidate.sha == *sha) {
         stand_on_target(builder, &run, sha);
     }
-    if let Some(tested) = tested.filter(|tested| landing.exact && tested != tree) {
+    if let Some(tested) = wrong {
         builder.decision(Decision::LandedTreeDiffers {
             run: id,
             tested: tested.to_string(),

@@ -1,11 +1,15 @@
-//! Landings that a push from outside removed from the target.
+//! Landings that a push from outside removed from the target, and landings that turn out to be wrong.
 
-use crate::ids::Sha;
+use std::collections::BTreeMap;
+
+use crate::ids::{PrNumber, Sha};
 
 use super::super::{
-    Decision, Effect, Entry, EntryState, EventKind, Exit, IgnoredBecause, LandingChange, Subject,
+    Decision, Effect, Entry, EntryState, EventKind, Exit, IgnoredBecause, LandingChange, Mismatch,
+    Queue, Subject, WrongLanding,
 };
 use super::builder::TransitionBuilder;
+use super::composition;
 
 /// Asks the host which landings the target contains after a push from outside.
 pub(super) fn ask(builder: &mut TransitionBuilder, was: Option<&Sha>, head: &Sha) {
@@ -34,10 +38,7 @@ pub(super) fn checked(
         return builder.ignored(IgnoredBecause::Superseded);
     }
     let queue = builder.queue.clone();
-    let merged_and_gone = |entry: &&Entry| {
-        let merged = matches!(entry.state, EntryState::Ended(Exit::Merged { .. }));
-        merged && queue.entry_of(entry.pr).is_none()
-    };
+    let merged_and_gone = |entry: &&Entry| is_merged_and_gone(&queue, entry);
     for entry in lost.iter().filter(merged_and_gone) {
         remove(builder, entry, was, head);
     }
@@ -59,6 +60,63 @@ pub(super) fn checked(
         return builder.ignored(IgnoredBecause::Known);
     }
     builder.queue.header.off_target = off_target;
+}
+
+/// Whether an entry has merged, and its pull request was not submitted again since.
+fn is_merged_and_gone(queue: &Queue, entry: &Entry) -> bool {
+    let merged = matches!(entry.state, EntryState::Ended(Exit::Merged { .. }));
+    merged && queue.entry_of(entry.pr).is_none()
+}
+
+/// Records the result of an audit. Wrong landings that were not known pause the queue.
+pub(super) fn audited(
+    builder: &mut TransitionBuilder,
+    proved: u32,
+    not_checked: u32,
+    wrong: &[WrongLanding],
+) {
+    let mut news: BTreeMap<&Sha, (Vec<PrNumber>, &Mismatch)> = BTreeMap::new();
+    for WrongLanding { entry, mismatch } in wrong {
+        if mark(builder, entry, mismatch) {
+            news.entry(&mismatch.commit).or_insert((Vec::new(), mismatch)).0.push(entry.pr);
+        }
+    }
+    let wrong = u32::try_from(news.len()).unwrap_or(u32::MAX);
+    builder.decision(Decision::LandingsAudited { proved, not_checked, wrong });
+    if let Some((prs, mismatch)) = news.into_values().next() {
+        composition::landed_wrongly(builder, &prs, mismatch);
+    }
+}
+
+/// Records a wrong landing with its entry, and emits the event; `false` if that was done before.
+fn mark(builder: &mut TransitionBuilder, entry: &Entry, mismatch: &Mismatch) -> bool {
+    if !is_merged_and_gone(&builder.queue, entry) {
+        return false;
+    }
+    let mut marked = entry.clone();
+    let EntryState::Ended(exit) = &mut marked.state else { return false };
+    let Exit::Merged { proof: Some(proof), .. } = exit else { return false };
+    if proof.mismatch.is_some() {
+        return false;
+    }
+    proof.mismatch = Some(mismatch.clone());
+    report_mismatch(builder, entry, exit);
+    builder.put_entry(marked);
+    true
+}
+
+/// Reports that something else than the recorded changes has landed.
+pub(super) fn report_mismatch(builder: &mut TransitionBuilder, entry: &Entry, exit: &Exit) {
+    let Exit::Merged { proof: Some(proof), .. } = exit else { return };
+    let Some(mismatch) = proof.mismatch.clone() else { return };
+    builder.decision(Decision::LandingMismatch { pr: entry.pr, mismatch });
+    let subject = Subject::PullRequest {
+        pr: entry.pr,
+        author: entry.pull_request.author.clone(),
+        url: entry.pull_request.url.clone(),
+        exit: Some(Box::new(exit.clone())),
+    };
+    builder.event(EventKind::LandingMismatch, subject, None, None);
 }
 
 /// Records that the target no longer contains a landing, and emits the event.

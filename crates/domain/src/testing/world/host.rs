@@ -3,11 +3,22 @@
 use crate::ids::{RunId, Sha};
 use crate::queue::{
     Ahead, BuildCandidate, Candidate, Change, Check, CheckCause, CheckConclusion, CheckStatus,
-    ConflictWith, Effect, Fact, FailureCause, HostStatuses, Land, LandRefusal, Mismatch,
-    PullRequestState, RunChecks,
+    ConflictWith, Effect, Entry, EntryState, Exit, Fact, FailureCause, HostStatuses, Land,
+    LandRefusal, Mismatch, PullRequestState, RunChecks, WrongLanding,
 };
 
 use super::{Content, World, tree_of};
+
+/// A commit whose tree is not the right one.
+fn wrong_commit(base: &Sha, commit: &Sha) -> Mismatch {
+    Mismatch {
+        base: base.clone(),
+        commit: commit.clone(),
+        found: tree_of(&Content::from([(0, 0)])),
+        expected: None,
+        paths: vec!["file".to_owned()],
+    }
+}
 
 impl World {
     /// Runs an effect on the host; its facts are queued in [`World::facts`].
@@ -71,23 +82,36 @@ impl World {
         self.facts.push(fact);
     }
 
+    /// The answer of an audit of everything that has landed, which finds that the commit of this
+    /// landing, if there is one, is something else.
+    pub fn audited(&self, wrong: usize) -> Fact {
+        let landing = |entry: &Entry| match &entry.state {
+            EntryState::Ended(Exit::Merged { sha: Some(sha), proof: Some(proof), .. }) => {
+                Some((proof.base.clone(), sha.clone()))
+            }
+            _ => None,
+        };
+        let wrong = self.merged.values().nth(wrong).and_then(landing);
+        let wrong = wrong.into_iter().flat_map(|(base, commit)| {
+            let mismatch = wrong_commit(&base, &commit);
+            let is_in = move |entry: &&Entry| landing(entry).is_some_and(|it| it.1 == commit);
+            let entries = self.merged.values().filter(is_in);
+            entries.map(move |it| WrongLanding { entry: it.clone(), mismatch: mismatch.clone() })
+        });
+        let proved = u32::try_from(self.merged.len()).unwrap_or(u32::MAX);
+        Fact::LandingsAudited { proved, not_checked: 0, wrong: wrong.collect() }
+    }
+
     /// Answers the build of a candidate, or a landing, by reporting that the host composed it
     /// wrongly. Other effects are run.
     pub fn miscompose(&mut self, effect: &Effect) {
-        let wrong = |base: &Sha, commit: &Sha| Mismatch {
-            base: base.clone(),
-            commit: commit.clone(),
-            found: tree_of(&Content::from([(0, 0)])),
-            expected: None,
-            paths: vec!["file".to_owned()],
-        };
         let fact = match effect {
             Effect::BuildCandidate(build) => {
-                let mismatch = wrong(&build.base, &build.target_head);
+                let mismatch = wrong_commit(&build.base, &build.target_head);
                 Fact::CandidateMismatch { run: build.run, mismatch }
             }
             Effect::Land(land) => {
-                let mismatch = wrong(&land.expected, &land.candidate.sha);
+                let mismatch = wrong_commit(&land.expected, &land.candidate.sha);
                 let because = LandRefusal::Mismatch(mismatch);
                 Fact::LandRefused { run: land.run, because }
             }

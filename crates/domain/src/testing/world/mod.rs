@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
+use crate::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Decision, Event, Fact, FailureCause, HostTrouble, HostTroubleKind, Input,
-    Mergeability, Mode, NumberedEffect, Priority, PullRequest, PullRequestState, Queue, Refusal,
-    ReportedTargets, Settings, Submission, Targets, Transition, absorb, decide,
+    Actor, Command, Decision, Entry, EntryState, Event, Exit, Fact, FailureCause, HostTrouble,
+    HostTroubleKind, Input, Mergeability, Mode, NumberedEffect, Priority, PullRequest,
+    PullRequestState, Queue, Refusal, ReportedTargets, Settings, Submission, Targets, Transition,
+    absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 
@@ -104,6 +105,8 @@ pub struct World {
     pub events: Vec<Event>,
     /// Pull requests that ended in the last step.
     pub ended: BTreeSet<PrNumber>,
+    /// The entries that the queue landed, as they were stored last.
+    pub merged: BTreeMap<EntryId, Entry>,
     /// Whether submissions report targets, if the mode requires them.
     pub reports_targets: bool,
     rules: Rules,
@@ -158,6 +161,7 @@ impl World {
             decisions: Vec::new(),
             events: Vec::new(),
             ended: BTreeSet::new(),
+            merged: BTreeMap::new(),
             reports_targets: true,
             rules,
             commits: BTreeMap::from([(target_sha.clone(), (Content::new(), None))]),
@@ -215,6 +219,11 @@ impl World {
     fn commit_transition(&mut self, input: Input, transition: Transition) {
         let ended = transition.changes.entries.iter().filter(|entry| !entry.is_live());
         self.ended = ended.map(|entry| entry.pr).collect();
+        for entry in &transition.changes.entries {
+            if let EntryState::Ended(Exit::Merged { proof: Some(_), .. }) = &entry.state {
+                self.merged.insert(entry.id, entry.as_ref().clone());
+            }
+        }
         self.decisions = transition.decisions;
         self.requests.extend(transition.events.iter().filter_map(ExternalRequest::of));
         self.events = transition.events;
