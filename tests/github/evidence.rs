@@ -218,3 +218,36 @@ async fn without_the_permission_to_run_jobs_again_a_lost_job_fails_as_before() {
     let entry = system.entry(&change).await;
     assert!(entry.to_string().contains("could not be run again"), "{entry}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_red_target_holds_a_pull_request_until_it_is_repaired() {
+    let system = system().await;
+    let main = system.world.bare(&["rev-parse", "main"]);
+    let red = |number: u32| {
+        report(&[("adds", Some(&format!("no answer after {number} ms"))), ("solid", None)])
+    };
+    upload(&system, "main", main.trim(), red(1)).await;
+    let (innocent, sha) = under_test(&system, "innocent").await;
+    let branch = format!("signalbox-merge/pr-{}", innocent.pr);
+    let double = &system.world.double;
+    for attempt in 1..=2 {
+        upload(&system, &branch, &sha, red(10 + attempt)).await;
+        double.report_run(&sha, &Reported::ended("test", "failure"));
+        system.until("it runs again, once", async |it: &System| reruns(it) == 1).await;
+    }
+    system.until_waits(&innocent, "target_red").await;
+    let entry = system.entry(&innocent).await;
+    assert_eq!(entry["waitReason"]["tests"], json!(["adds"]));
+    assert_eq!(entry["state"], "PENDING");
+    // Another one is not even started.
+    let behind = system.world.open("behind", &[("behind.txt", "x\n")]);
+    system.submit(&behind).await;
+    system.until_waits(&behind, "target_red").await;
+
+    double.set_ci(|_| vec![("test", "success")]);
+    system.world.git(&["checkout", "-q", "main"]);
+    system.world.commit(&[("repair.txt", "x\n")], "repair");
+    system.world.push("main");
+    system.until_state(&innocent, "MERGED").await;
+    system.until_state(&behind, "MERGED").await;
+}

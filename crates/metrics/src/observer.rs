@@ -40,6 +40,7 @@ pub struct PrometheusObserver {
     landings_audited: Family<ResultLabels, Counter>,
     check_retries: Family<ClassLabels, Counter>,
     checks_excused: Counter,
+    red_target_holds: Counter,
     unexplained_waits: Gauge,
     answers_lost: Counter,
     host_calls: Family<CallOutcomeLabels, Counter>,
@@ -74,6 +75,7 @@ impl PrometheusObserver {
             landings_audited: Family::default(),
             check_retries: Family::default(),
             checks_excused: Counter::default(),
+            red_target_holds: Counter::default(),
             unexplained_waits: Gauge::default(),
             answers_lost: Counter::default(),
             host_calls: Family::default(),
@@ -166,6 +168,11 @@ impl PrometheusObserver {
             "check_retries",
             "Retries of failed checks on the same candidate, by the class of the failure",
             self.check_retries.clone(),
+        );
+        registry.register(
+            "red_target_holds",
+            "Test runs that returned to the line because their tests fail on the target branch itself",
+            self.red_target_holds.clone(),
         );
         registry.register(
             "checks_excused",
@@ -290,6 +297,7 @@ impl Observer for PrometheusObserver {
                             self.check_retries.get_or_create(&ClassLabels { class }).inc()
                         }
                         Decision::Excused { .. } => self.checks_excused.inc(),
+                        Decision::HeldByRedTarget { .. } => self.red_target_holds.inc(),
                         _ => 0,
                     };
                 }

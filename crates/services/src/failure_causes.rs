@@ -147,7 +147,8 @@ async fn cause(
     };
     if admitted_as(Admission::Infrastructure) {
         let evidence = vec![format!("{}: nearly all of its tests failed", check.name)];
-        return Ok(Some(FailureCause::Retry { class: RetryClass::Infrastructure, evidence }));
+        let class = RetryClass::Infrastructure;
+        return Ok(Some(FailureCause::Retry { class, evidence, on_target: false }));
     }
     let Some(tests) = failed_tests(stores, failed, uploads, sha).await? else { return Ok(None) };
     // A check that was cancelled or ran out of time has run less than its reports say. Checks that
@@ -246,16 +247,21 @@ fn verdict(tests: &[FailedTest], may_excuse: bool) -> FailureCause {
         .iter()
         .map(|(name, known)| match known {
             KnownFailure::Quarantined(cause) => Some((name, cause)),
-            KnownFailure::Flaky | KnownFailure::SeenElsewhere | KnownFailure::New => None,
+            KnownFailure::Flaky | KnownFailure::SeenElsewhere { .. } | KnownFailure::New => None,
         })
         .collect();
     if let Some(causes) = causes.filter(|_| may_excuse) {
         let named = causes.iter().map(|(name, cause)| format!("{name} ({cause})"));
         return FailureCause::Quarantined { tests: first(&mut { named }) };
     }
-    let is_seen = |(_, known): &FailedTest| *known == KnownFailure::SeenElsewhere;
-    let class =
-        if tests.iter().any(is_seen) { RetryClass::SeenElsewhere } else { RetryClass::KnownFlaky };
+    let mut seen = tests.iter().filter_map(|(_, known)| match known {
+        KnownFailure::SeenElsewhere { on_target } => Some(*on_target),
+        KnownFailure::Quarantined(_) | KnownFailure::Flaky | KnownFailure::New => None,
+    });
+    let (class, on_target) = match seen.next() {
+        Some(first) => (RetryClass::SeenElsewhere, first && seen.all(|on_target| on_target)),
+        None => (RetryClass::KnownFlaky, false),
+    };
     let evidence = first(&mut tests.iter().map(|(name, _)| name.clone()));
-    FailureCause::Retry { class, evidence }
+    FailureCause::Retry { class, evidence, on_target }
 }

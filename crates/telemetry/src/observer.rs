@@ -105,6 +105,13 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 "failed checks run again"
             );
         }
+        Decision::HeldByRedTarget { run, prs, tests, until } => {
+            let prs: Vec<String> = prs.iter().map(ToString::to_string).collect();
+            tracing::warn!(
+                queue.id = %queue.id, run.id = %run, prs = prs.join(", "), tests = tests.join(", "),
+                %until, "tests fail on the target branch itself; no test run starts"
+            );
+        }
         Decision::Excused { run, check, tests } => {
             tracing::info!(
                 queue.id = %queue.id, run.id = %run, check, tests = tests.join(", "),

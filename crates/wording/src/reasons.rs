@@ -123,6 +123,12 @@ impl Named for QueuedReason {
                 "its candidate was not its base with the changes of its pull requests, so it was \
                  neither tested nor merged",
             ),
+            Self::TargetRed => word(
+                "Target branch is red",
+                "warning",
+                Tone::Warning,
+                "its tests failed as they fail on the target branch itself",
+            ),
             Self::ConflictWithAhead => word(
                 "Conflict with a pull request ahead",
                 "warning",

@@ -65,6 +65,10 @@ pub fn wait(reason: &WaitReason) -> Wait {
             latest: Some(*until),
             ..says("Waiting for test results", "hourglass", Tone::Waiting, "a check failed, and its test results are expected", format!("{} failed; the queue waits for the test results until {until}", quoted(names, " and ")).into(), "The test results decide whether the failure counts.".into())
         },
+        WaitReason::TargetRed { tests, since, until } => Wait {
+            latest: Some(*until),
+            ..says("Target branch is red", "warning", Tone::Warning, "tests fail on the target branch itself, so nothing is tested until it moves", red_target(tests, *since).into(), "Is tested when the target branch moves, at the latest at the end of the hold. Submit the repair with the priority urgent.".into())
+        },
         WaitReason::PredecessorTesting { prs } => says("Waiting for pull requests ahead", "clock", Tone::Waiting, "pull requests ahead of it are still being tested", format!("waiting for {} ahead", list(prs, 0)).into(), "Merges right after the pull requests ahead of it.".into()),
         WaitReason::SuccessorTesting { prs } => says("Waiting for pull requests behind", "clock", Tone::Waiting, "a later run that contains it has passed, but others in that run are still being tested", format!("a later run that contains it has passed; waiting for {} in that run", list(prs, 0)).into(), "Merges when they have passed, too.".into()),
         WaitReason::BatchBisected { prs } => says("Waiting for the bisection", "split", Tone::Waiting, "its part of a failed batch has passed, and the rest is still being bisected", format!("its part of a failed batch has passed; waiting for the bisection of {}", list(prs, 0)).into(), "When the bisection ends, it merges if the target branch has not moved and no related test run has started; otherwise it is tested again.".into()),
@@ -106,6 +110,11 @@ fn window(depth: u32) -> String {
         _ => format!("the next {depth} test runs"),
     };
     format!("its tests failed; {runs} behind it may still show that it is not at fault")
+}
+
+fn red_target(tests: &[String], since: Timestamp) -> String {
+    let named = quoted(tests, ", ");
+    format!("{named} failed as on the target branch; no test run has started since {since}")
 }
 
 fn quoted(names: &[String], separator: &str) -> String {

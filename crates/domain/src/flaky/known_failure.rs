@@ -22,7 +22,10 @@ pub enum KnownFailure {
     /// The test is known to be flaky.
     Flaky,
     /// It has recently failed in the same way without the changes under test.
-    SeenElsewhere,
+    SeenElsewhere {
+        /// Whether the newest result of a stable branch is such a failure.
+        on_target: bool,
+    },
     /// None of these.
     New,
 }
@@ -71,10 +74,14 @@ pub fn known_failure(
         };
         run.counts && run.outcome == RunOutcome::Failed && is_other_code && is_unrelated
     };
-    let mut others = runs.iter().filter(is_without_changes).filter(|run| run.at > first);
-    if others.any(|run| fingerprint(run).as_ref() == Some(&this)) {
-        KnownFailure::SeenElsewhere
-    } else {
-        KnownFailure::New
+    let is_same =
+        |run: &RunRecord| is_without_changes(&run) && fingerprint(run).as_ref() == Some(&this);
+    if !runs.iter().any(|run| run.at > first && is_same(run)) {
+        return KnownFailure::New;
     }
+    let is_of_stable = |run: &&RunRecord| {
+        run.class == BranchClass::Stable && run.counts && run.outcome != RunOutcome::Skipped
+    };
+    let newest = runs.iter().filter(is_of_stable).max_by_key(|run| run.at);
+    KnownFailure::SeenElsewhere { on_target: newest.is_some_and(is_same) }
 }

@@ -162,6 +162,18 @@ pub enum Decision {
         /// They are something else, which was not known yet.
         wrong: u32,
     },
+    /// Tests failed as they fail on the target branch: the run returned to the line, and no other run
+    /// starts until the target moves or the hold ends.
+    HeldByRedTarget {
+        /// The run.
+        run: RunId,
+        /// Its pull requests.
+        prs: Vec<PrNumber>,
+        /// The failed tests.
+        tests: Vec<String>,
+        /// When the hold ends.
+        until: Timestamp,
+    },
     /// A fact changed nothing.
     Ignored {
         /// Why the planner ignored it.

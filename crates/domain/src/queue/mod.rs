@@ -70,6 +70,7 @@ pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, measure};
 pub use moves::Move;
 pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;
+use plan::held_by_red_target;
 pub use plan::{absorb, decide, next_deadline};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{
@@ -81,7 +82,7 @@ pub use reason::{
     MergeReason, PassReason, QueuedReason, Reason, RunCancelReason, SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
-pub use retry::{CheckCause, FailureCause, Retries, Retry, RetryClass};
+pub use retry::{CheckCause, FailureCause, RedTarget, Retries, Retry, RetryClass};
 pub use run::{
     Candidate, Check, CheckConclusion, CheckStatus, Member, RequiredStatuses, RunStatus,
     SILENCE_MINUTES, StatusSource, TestRun,

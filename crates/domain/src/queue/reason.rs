@@ -46,6 +46,8 @@ words!(
         AnswerLost = "HOST_ANSWER_LOST",
         /// Its candidate was not the target with its changes.
         CompositionMismatch = "COMPOSITION_MISMATCH",
+        /// Its tests failed as they fail on the target branch; it is tested again when that moves.
+        TargetRed = "TARGET_RED",
         /// It conflicts with a pull request ahead and waits until that one merges or leaves.
         ConflictWithAhead = "CONFLICT_WITH_PULL_REQUEST_AHEAD",
     }

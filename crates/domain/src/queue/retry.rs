@@ -1,6 +1,7 @@
 //! Retries: a failed check runs again on the same candidate when the evidence says that the failure
 //! has nothing to do with the changes under test.
 
+use crate::ids::Sha;
 use crate::time::{Span, Timestamp};
 use crate::words::words;
 
@@ -52,6 +53,9 @@ pub enum FailureCause {
         class: RetryClass,
         /// The evidence: failed tests, or a sentence; at most [`FailureCause::NAMED`].
         evidence: Vec<String>,
+        /// Whether the target is red: the newest results of a stable branch have the same failures.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
+        on_target: bool,
     },
     /// A test failed in a way that is new, or no report names a failed test.
     New {
@@ -98,6 +102,20 @@ pub struct Retry {
     pub at: Timestamp,
 }
 
+/// A target branch whose own tests fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct RedTarget {
+    /// Its head then.
+    pub head: Sha,
+    /// The failed tests; at most [`FailureCause::NAMED`].
+    pub tests: Vec<String>,
+    /// Since when no run starts.
+    pub since: Timestamp,
+    /// When runs start again even if it has not moved.
+    pub until: Timestamp,
+}
+
 /// How often checks of an entry ran again since it was submitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
@@ -108,6 +126,8 @@ pub struct Retries {
     pub known_flaky: u32,
     /// After failures that were seen without its changes.
     pub seen_elsewhere: u32,
+    /// Whether it returned to the line because the target was red, which it does once.
+    pub held: bool,
 }
 
 impl Retries {
@@ -146,6 +166,8 @@ pub(super) enum Verdict {
     Wait,
     /// The failed checks run again.
     Retry(Retry),
+    /// The target is red: these tests fail there, too.
+    Hold(Vec<String>),
 }
 
 impl TestRun {
@@ -205,7 +227,9 @@ impl TestRun {
             return None;
         }
         match (self.cause_of(check), check.conclusion) {
-            (Some(FailureCause::Retry { class, evidence }), _) => Some((*class, evidence.clone())),
+            (Some(FailureCause::Retry { class, evidence, .. }), _) => {
+                Some((*class, evidence.clone()))
+            }
             (cause, Some(CheckConclusion::Cancelled | CheckConclusion::Stale))
                 if cause.is_none_or(FailureCause::names_no_test) =>
             {
@@ -235,16 +259,25 @@ impl TestRun {
         let hour_ago = at.minus(Span::hours(1));
         let within_hour = queue.header.retried.iter().filter(|it| **it > hour_ago).count();
         let per_hour = usize::try_from(settings.retries_per_hour).unwrap_or(usize::MAX);
+        let may_hold = settings.red_target_hold_minutes > 0
+            && members().all(|entry: &Entry| !entry.retries.held);
         let (mut classes, mut evidence, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut awaits = false;
+        let (mut awaits, mut red) = (false, Vec::new());
         for check in self.failures() {
             if matches!(self.cause_of(check), Some(FailureCause::Awaited { .. })) {
                 awaits = true;
                 continue;
             }
-            let class = self.class_of(check).filter(|(class, _)| is_left(*class));
-            let Some((class, found)) = class.filter(|_| within_hour < per_hour) else {
-                return Verdict::Fail;
+            let class = self.class_of(check);
+            let retry = class.filter(|(class, _)| is_left(*class) && within_hour < per_hour);
+            let Some((class, found)) = retry else {
+                match self.cause_of(check) {
+                    Some(FailureCause::Retry { evidence, on_target: true, .. }) if may_hold => {
+                        red.extend(evidence.iter().cloned());
+                        continue;
+                    }
+                    _ => return Verdict::Fail,
+                }
             };
             classes.push(class);
             evidence.extend(found);
@@ -252,6 +285,10 @@ impl TestRun {
         }
         if awaits || self.has_open_checks() {
             return Verdict::Wait;
+        }
+        if !red.is_empty() {
+            red.truncate(FailureCause::NAMED);
+            return Verdict::Hold(red);
         }
         let all = RetryClass::ALL.iter().copied();
         let classes: Vec<RetryClass> = all.filter(|class| classes.contains(class)).collect();

@@ -16,7 +16,7 @@ use super::order::OrderKey;
 use super::started::Started;
 use super::started::is_obstacle;
 use super::waiting::Waiting;
-use super::{Actor, Entry, Mode, Refusal, Settings, TestRun};
+use super::{Actor, Entry, Mode, RedTarget, Refusal, Settings, TestRun};
 
 words!(
     /// A pull request's state in a queue, as clients see it.
@@ -200,6 +200,9 @@ pub struct Header {
     /// When failed checks ran again within an hour before the last retry.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub retried: Vec<Timestamp>,
+    /// The red target that keeps runs from starting.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub red: Option<RedTarget>,
     /// How long the last passing runs took from the start of their first check, in seconds, oldest
     /// first; kept while the test timeout is automatic.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
@@ -284,6 +287,7 @@ impl Queue {
                 landing: None,
                 off_target: Vec::new(),
                 retried: Vec::new(),
+                red: None,
                 passed_in: Vec::new(),
                 host: HostHealth::default(),
                 batch_due: None,

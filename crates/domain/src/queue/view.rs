@@ -6,7 +6,7 @@ use crate::ids::PrNumber;
 
 use super::{
     Entry, EntryState, HostTroubleKind, LinePosition, PrState, Queue, QueueState, Readiness,
-    RunStatus, TestRun, WaitReason, batch, lanes,
+    RedTarget, RunStatus, TestRun, WaitReason, batch, held_by_red_target, lanes,
 };
 
 /// The view of an entry.
@@ -161,6 +161,13 @@ fn stopped(queue: &Queue) -> Option<WaitReason> {
     paused.or_else(|| unreachable(queue))
 }
 
+/// The red target, if it keeps an entry from being tested.
+fn red(queue: &Queue, entry: &Entry) -> Option<WaitReason> {
+    let red = queue.header.red.as_ref().filter(|_| held_by_red_target(queue, entry))?;
+    let RedTarget { tests, since, until, .. } = red.clone();
+    Some(WaitReason::TargetRed { tests, since, until })
+}
+
 fn unreachable(queue: &Queue) -> Option<WaitReason> {
     let host = &queue.header.host;
     let since = host.unreachable_since?;
@@ -192,7 +199,8 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             }),
         EntryState::Pending { held_by: Some(pr), .. } => WaitReason::ConflictWithAhead { pr: *pr },
         EntryState::Pending { held_by: None, .. } => {
-            stopped(queue).unwrap_or_else(|| waits_for_its_turn(queue, entry, ahead))
+            let stopped = stopped(queue).or_else(|| red(queue, entry));
+            stopped.unwrap_or_else(|| waits_for_its_turn(queue, entry, ahead))
         }
         EntryState::Testing { .. } => {
             unreachable(queue).unwrap_or_else(|| waits_for_checks(queue, entry, run))

@@ -122,6 +122,8 @@ wait_reasons! {
     AwaitingReports = "awaiting_reports" { names: Vec<String>, until: Timestamp };
     /// These required statuses have not reported since the candidate was pushed.
     ChecksSilent = "checks_silent" { names: Vec<String>, since: Timestamp };
+    /// These tests fail on the target branch itself; no test run starts until it moves.
+    TargetRed = "target_red" { tests: Vec<String>, since: Timestamp, until: Timestamp };
     /// Its run has ended, and pull requests ahead are still being tested.
     PredecessorTesting = "predecessor_testing" { prs: Vec<PrNumber> };
     /// A later run that contains it has passed, but these pull requests in that run have not.
@@ -196,6 +198,7 @@ impl WaitReason {
             | Self::HostAccessDenied { .. }
             | Self::HostCredentialRejected { .. } => header.host.unreachable_since.is_some(),
             Self::TargetBranchMissing => header.target.missing,
+            Self::TargetRed { .. } => header.red.is_some(),
             Self::TargetUnknown => header.target.head.is_none(),
             Self::Unexplained => false,
         }

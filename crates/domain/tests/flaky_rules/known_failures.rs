@@ -120,9 +120,26 @@ fn an_equal_failure_counts_only_without_the_changes() {
         (RunRecord { outcome: RunOutcome::Passed, ..failure(alike, Stable, 'a', None, 5) }, false),
         (RunRecord { message: None, ..failure(alike, Stable, 'a', None, 5) }, false),
     ] {
-        let expected = if seen { KnownFailure::SeenElsewhere } else { KnownFailure::New };
+        let on_target = other.class == Stable;
+        let expected =
+            if seen { KnownFailure::SeenElsewhere { on_target } } else { KnownFailure::New };
         let found = judged(&test(), &settings, message, std::slice::from_ref(&other));
         assert_eq!(found, expected, "{other:?}");
+    }
+    // The target is red only while its newest result is that failure.
+    let red = failure(alike, Stable, 'a', None, 60);
+    for (newer, on_target) in [
+        (RunRecord { outcome: RunOutcome::Passed, ..failure("", Stable, 'e', None, 5) }, false),
+        (failure("2 is not 3", Stable, 'e', None, 5), false),
+        (RunRecord { outcome: RunOutcome::Skipped, ..failure("", Stable, 'e', None, 5) }, true),
+        (
+            RunRecord { outcome: RunOutcome::Passed, ..failure("", PullRequest, 'e', Some(8), 5) },
+            true,
+        ),
+        (RunRecord { outcome: RunOutcome::Passed, ..failure("", Stable, 'e', None, 90) }, true),
+    ] {
+        let found = judged(&test(), &settings, message, &[red.clone(), newer.clone()]);
+        assert_eq!(found, KnownFailure::SeenElsewhere { on_target }, "{newer:?}");
     }
     let silent = failure("", Stable, 'a', None, 5);
     assert_eq!(judged(&test(), &settings, "", &[silent]), KnownFailure::New, "nothing to compare");

@@ -136,8 +136,11 @@ fn cause() -> impl Strategy<Value = FailureCause> {
 /// A cause that excuses nothing, because then a target could be red.
 fn known_cause() -> impl Strategy<Value = FailureCause> {
     let class = prop::sample::select(RetryClass::ALL);
-    let retry =
-        class.prop_map(|class| FailureCause::Retry { class, evidence: vec!["a test".into()] });
+    let retry = (class, any::<bool>()).prop_map(|(class, is_red)| FailureCause::Retry {
+        class,
+        evidence: vec!["a test".into()],
+        on_target: is_red && class == RetryClass::SeenElsewhere,
+    });
     prop_oneof![
         3 => retry,
         1 => Just(FailureCause::New { tests: vec!["a test".into()] }),
@@ -195,6 +198,8 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         (0..3_u32).prop_map(move |it| SettingsPatch { known_flaky_retries: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { seen_elsewhere_retries: Some(it), ..none() }),
         (0..4_u32).prop_map(move |it| SettingsPatch { retries_per_hour: Some(it), ..none() }),
+        (0..90_u32)
+            .prop_map(move |it| SettingsPatch { red_target_hold_minutes: Some(it), ..none() }),
         (0..400_u32)
             .prop_map(move |it| SettingsPatch { evidence_wait_seconds: Some(it), ..none() }),
         (0..60_u32).prop_map(move |it| SettingsPatch { start_timeout_minutes: Some(it), ..none() }),

@@ -128,8 +128,8 @@ pub(crate) fn check_liveness(world: &mut World) {
         // A wrong composition that is still reported pauses it.
         apply(world, &Op::State(RequestedState::Running));
         world.settle();
-        // Longer than any batch waits to fill.
-        apply(world, &Op::Wait(10));
+        // Longer than any batch waits to fill, and than a red target holds the line.
+        apply(world, &Op::Wait(100));
         world.reconcile();
     }
     world.settle();

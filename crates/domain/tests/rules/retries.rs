@@ -1,7 +1,7 @@
 //! Failed checks that run again, that are excused, or whose test reports are awaited; and CI that is
 //! slow.
 
-use signalbox_domain::ids::{PrNumber, RunId, Sha};
+use signalbox_domain::ids::{PrNumber, RunId, Sha, TreeId};
 use signalbox_domain::queue::{
     Check, CheckCause, CheckConclusion, CheckStatus, Decision, Effect, Exit, Fact, FailReason,
     FailureCause, Mode, PrState, RetryClass, RunChecks, SettingsPatch, WaitReason, next_deadline,
@@ -10,7 +10,7 @@ use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
 use crate::reasons::{set, submitted};
-use crate::{bad, decisions, exit, in_batches, is_checks, run_until, states, waits, world};
+use crate::{bad, decisions, exit, in_batches, is_checks, run_until, states, update, waits, world};
 
 use CheckConclusion::{Cancelled, Failure, Stale, Success, TimedOut};
 use CheckStatus::{Completed, InProgress, Queued};
@@ -77,7 +77,7 @@ fn fails_by(world: &mut World, checks: &RunChecks, cause: FailureCause) -> Check
 }
 
 fn by(class: RetryClass) -> FailureCause {
-    FailureCause::Retry { class, evidence: vec!["adds".into()] }
+    FailureCause::Retry { class, evidence: vec!["adds".into()], on_target: false }
 }
 
 fn retries(world: &World) -> Vec<(RetryClass, usize)> {
@@ -423,4 +423,86 @@ fn an_automatic_timeout_follows_from_passing_runs() {
     ends(&mut world, &checks, Success);
     assert_eq!(world.queue.header.passed_in, Vec::<u32>::new());
     assert_eq!(world.queue.mode(), Mode::Single);
+}
+
+/// The failure of a test that fails on the target branch itself.
+fn by_red_target() -> FailureCause {
+    let class = RetryClass::SeenElsewhere;
+    FailureCause::Retry { class, evidence: vec!["adds".into()], on_target: true }
+}
+
+/// The first pull request of two has met the red target twice.
+fn held() -> World {
+    let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+    fails_by(&mut world, &checks, by_red_target());
+    assert_eq!(retries(&world), [(RetryClass::SeenElsewhere, 1)], "it runs again first");
+    let again = next_checks(&mut world);
+    fails_by(&mut world, &again, by_red_target());
+    world
+}
+
+fn target_moves(world: &mut World) {
+    let head = Sha::new("e".repeat(40)).expect("a commit");
+    let tree = TreeId::new("f".repeat(40)).expect("a tree");
+    world.take_in(&Fact::TargetSeen { head, tree, read_at: world.at });
+}
+
+#[test]
+fn a_red_target_holds_the_line_and_evicts_nothing() {
+    let mut world = held();
+    let (since, until) = (world.at, world.at.plus(Span::minutes(60)));
+    let red = WaitReason::TargetRed { tests: vec!["adds".into()], since, until };
+    assert_eq!((waits(&world, 1), next_deadline(&world.queue)), (red.clone(), Some(until)));
+    world.submit(2, None).expect("accepted");
+    world.outbox.clear();
+    assert_eq!(waits(&world, 2), red, "no other run starts");
+    world.wait(Span::minutes(59));
+    world.take_in(&Fact::TimePassed);
+    assert!(world.outbox.is_empty() && waits(&world, 1) == red, "{:?}", world.outbox);
+
+    // It ends when the target moves: both are tested again, and the first is held no second time.
+    let mut moved = world.clone();
+    target_moves(&mut moved);
+    assert_eq!(moved.queue.header.red, None);
+    assert!(moved.outbox.iter().any(|it| matches!(it.effect, Effect::BuildCandidate(_))));
+
+    // It ends with its time, also if the target has not moved.
+    world.wait(Span::minutes(1));
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(world.queue.header.red, None);
+    let checks = next_checks(&mut world);
+    fails_by(&mut world, &checks, by_red_target());
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus, "once");
+}
+
+#[test]
+fn an_urgent_pull_request_is_tested_on_a_red_target() {
+    let mut world = held();
+    world.outbox.clear();
+    world.submit(2, Some(0)).expect("accepted");
+    let repair = next_checks(&mut world);
+    assert_eq!(repair.prs, [PrNumber(2)]);
+    assert!(matches!(waits(&world, 1), WaitReason::TargetRed { .. }));
+    ends(&mut world, &repair, Success);
+    world.settle();
+    assert_eq!(world.landed, [2, 1], "the repair has moved the target");
+}
+
+#[test]
+fn only_a_red_target_holds_and_the_setting_switches_it_off() {
+    let off = SettingsPatch { red_target_hold_minutes: Some(0), ..SettingsPatch::default() };
+    for (settings, second) in
+        [(off.clone(), by_red_target()), (SettingsPatch::default(), by(RetryClass::SeenElsewhere))]
+    {
+        let (mut world, checks) = under_test(settings, 1);
+        fails_by(&mut world, &checks, by_red_target());
+        let again = next_checks(&mut world);
+        fails_by(&mut world, &again, second);
+        assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+    }
+    // Switched off while it holds.
+    let mut world = held();
+    update(&mut world, off, None);
+    assert_eq!(world.queue.header.red, None);
+    assert!(world.outbox.iter().any(|it| matches!(it.effect, Effect::BuildCandidate(_))));
 }

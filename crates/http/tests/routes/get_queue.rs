@@ -42,6 +42,7 @@ async fn every_known_key_is_there() {
         "automaticTestingTimeout": false,
         "infrastructureRetries": 2,
         "knownFlakyRetries": 1,
+        "redTargetHoldMinutes": 60,
         "seenElsewhereRetries": 1,
         "retriesPerHour": 20,
         "evidenceChecks": [],

@@ -229,6 +229,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("automaticTestingTimeout", flag()),
         ("infrastructureRetries", count()),
         ("knownFlakyRetries", count()),
+        ("redTargetHoldMinutes", count()),
         ("seenElsewhereRetries", count()),
         ("retriesPerHour", count()),
         ("evidenceChecks", Shape::list(Shape::Text)),

@@ -11,7 +11,7 @@ use super::super::{
     TestFailure, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{bisect, leave, retry, timeouts};
+use super::{bisect, leave, red, retry, timeouts};
 
 /// Records reports, and ends the run at the first required failure or when every required status
 /// has succeeded.
@@ -121,6 +121,7 @@ fn conclude(builder: &mut TransitionBuilder, mut run: TestRun) {
         Verdict::Fail => fail(builder, id, TestFailure::RequiredStatus, &failed),
         Verdict::Wait => retry::await_reports(builder, id),
         Verdict::Retry(retry) => retry::run_again(builder, id, retry),
+        Verdict::Hold(tests) => red::hold(builder, id, tests),
     }
 }
 

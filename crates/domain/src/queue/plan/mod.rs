@@ -17,6 +17,7 @@ mod host_facts;
 mod land;
 mod landings;
 mod leave;
+mod red;
 mod retry;
 mod start;
 mod timeouts;
@@ -27,6 +28,8 @@ use super::state::QueueState;
 use super::{Command, Fact, Queue, Refusal, Transition};
 
 use builder::TransitionBuilder;
+
+pub(super) use red::holds as held_by_red_target;
 
 /// Carries out a command, or refuses it with the rule that it breaks. `at` is the time of the step.
 pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transition, Refusal> {
@@ -51,7 +54,8 @@ fn concluded(mut builder: TransitionBuilder) -> Transition {
 }
 
 /// Returns when to absorb the next [`Fact::TimePassed`]: a run times out, its required statuses
-/// count as silent, a batch has waited long enough to fill, or an entry was not ready for too long.
+/// count as silent, a batch has waited long enough to fill, the hold of a red target ends, or an entry
+/// was not ready for too long.
 /// `None` if nothing is due, and during an outage of the host, which extends all deadlines.
 pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     if queue.header.host.unreachable_since.is_some() {
@@ -59,7 +63,8 @@ pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     }
     let runs = queue.by_status.next_due();
     let batch = queue.header.batch_due.filter(|_| queue.header.state.moves());
-    runs.into_iter().chain(batch).chain(not_ready_deadline(queue)).min()
+    let red = queue.header.red.as_ref().map(|red| red.until);
+    runs.into_iter().chain(batch).chain(red).chain(not_ready_deadline(queue)).min()
 }
 
 /// When the entry that has waited longest outside the line times out.
