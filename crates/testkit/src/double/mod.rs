@@ -9,4 +9,4 @@ pub use faults::Fault;
 pub use server::Logged;
 
 pub(crate) use git::Git;
-pub(crate) use server::{Answer, Port, Request, Routes, Server};
+pub(crate) use server::{Answer, Port, RawAnswer, Request, Routes, Server};

@@ -37,6 +37,8 @@ pub(crate) struct Request {
     headers: Vec<(String, String)>,
     /// The body; null without one.
     pub(crate) json: Value,
+    /// The body as received.
+    pub(crate) body: Bytes,
     /// The host's time, in seconds since 1970.
     pub(crate) seconds: i64,
 }
@@ -57,8 +59,21 @@ pub(crate) struct Answer {
     pub(crate) text: Option<String>,
 }
 
+/// An answer that is not JSON.
+pub(crate) struct RawAnswer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
 /// The routes of a host.
 pub(crate) trait Routes: Send + Sync + 'static {
+    /// Executes a request that does not belong to the API, or answers it with a fault. Such
+    /// requests are not logged.
+    fn answer_raw(&self, _request: &Request, _fault: Option<Fault>) -> Option<RawAnswer> {
+        None
+    }
+
     /// Executes a request.
     fn answer(&self, request: &Request) -> Answer;
 
@@ -172,8 +187,16 @@ async fn serve<R: Routes>(
         headers: headers.map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
         json: serde_json::from_slice(&body).unwrap_or_default(),
         seconds: now.unix_micros().div_euclid(1_000_000),
+        body,
     };
     let fault = locked(&shared.book).faults.meet(&request.method, &request.path);
+    if let Some(RawAnswer { status, headers, body }) = shared.routes.answer_raw(&request, fault) {
+        let mut http = HttpResponse::build(StatusCode::from_u16(status).expect("a status"));
+        for header in headers {
+            http.insert_header(header);
+        }
+        return http.body(body);
+    }
     let answer = match fault {
         Some(fault @ Fault::LostAnswer) => {
             shared.routes.answer(&request);

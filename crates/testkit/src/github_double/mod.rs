@@ -16,6 +16,7 @@ mod objects;
 mod pulls;
 mod routes;
 mod server;
+mod smart_http;
 mod state;
 mod workplace;
 

@@ -7,8 +7,9 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::auth::Caller;
+use super::smart_http::refusal;
 use super::state::{Asked, Reply, State};
-use crate::double::{Answer, Fault, Request, Routes};
+use crate::double::{Answer, Fault, RawAnswer, Request, Routes};
 
 /// The hourly rate limit of an installation.
 const QUOTA: usize = 1_000_000;
@@ -23,6 +24,17 @@ impl GitHubRoutes {
 }
 
 impl Routes for GitHubRoutes {
+    fn answer_raw(&self, request: &Request, fault: Option<Fault>) -> Option<RawAnswer> {
+        // Git runs without the lock: it answers several requests at the same time.
+        let found = self.state().git_request(request)?;
+        Some(match (fault, found) {
+            (Some(Fault::Status(status) | Fault::Refusal(status, _)), _) => refusal(status, ""),
+            (Some(_), _) => refusal(500, ""),
+            (None, Err(refused)) => refused,
+            (None, Ok(git)) => git.answer(request),
+        })
+    }
+
     fn answer(&self, request: &Request) -> Answer {
         let mut state = self.state();
         state.requests += 1;
@@ -116,8 +128,7 @@ fn dispatch(state: &mut State, request: &Request, caller: &Caller) -> Reply {
     let of_repository = |words: &[&str]| {
         words.len() >= 3
             && words[0] == "repos"
-            && words[1].eq_ignore_ascii_case(&state.owner)
-            && words[2].eq_ignore_ascii_case(&state.name)
+            && state.is_name(&format!("{}/{}", words[1], words[2]))
     };
     match (caller, words.as_slice()) {
         (Caller::App(id), ["app"]) => return state.own_app(*id),

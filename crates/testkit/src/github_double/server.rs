@@ -32,6 +32,8 @@ impl GitHubDouble {
         let state = Arc::new(Mutex::new(State {
             owner: owner.to_owned(),
             name: name.to_owned(),
+            former_name: None,
+            serves_only_refs: false,
             git: Git::init(folder, ("GitHub", "noreply@github.example")),
             api: url.clone(),
             last_number: 0,
@@ -143,6 +145,18 @@ impl GitHubDouble {
     /// Sets the access to the repository.
     pub fn set_access(&self, access: Access) {
         self.state().access = access;
+    }
+
+    /// Whether git gets only commits that a ref points at.
+    pub fn serve_only_refs(&self, only: bool) {
+        self.state().serves_only_refs = only;
+    }
+
+    /// Renames the repository. The API follows the former name, git is redirected.
+    pub fn rename(&self, name: &str) {
+        let mut state = self.state();
+        state.former_name = Some(state.full_name());
+        name.clone_into(&mut state.name);
     }
 
     /// Sets the only accepted personal token.

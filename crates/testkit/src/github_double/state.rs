@@ -115,6 +115,11 @@ pub enum WrongMerge {
 pub(super) struct State {
     pub(super) owner: String,
     pub(super) name: String,
+    /// `OWNER/NAME` before the repository was renamed. The API follows it, as clients do that
+    /// follow its redirects.
+    pub(super) former_name: Option<String>,
+    /// Whether git gets only commits that a ref points at.
+    pub(super) serves_only_refs: bool,
     pub(super) git: Git,
     pub(super) api: String,
     pub(super) last_number: u64,
@@ -154,6 +159,12 @@ impl State {
 
     pub(super) fn full_name(&self) -> String {
         format!("{}/{}", self.owner, self.name)
+    }
+
+    /// Whether an `OWNER/NAME` is the one of the repository, or was.
+    pub(super) fn is_name(&self, name: &str) -> bool {
+        let is_same = |other: &str| other.eq_ignore_ascii_case(name);
+        is_same(&self.full_name()) || self.former_name.as_deref().is_some_and(is_same)
     }
 
     pub(super) fn url(&self, rest: &str) -> String {
