@@ -8,7 +8,7 @@ mod system;
 use serde_json::json;
 use signalbox_domain::ids::Sha;
 use signalbox_domain::queue::Change;
-use signalbox_testkit::github_double::Carelessness;
+use signalbox_testkit::github_double::{Carelessness, WrongMerge};
 
 use system::{JSON, System};
 
@@ -75,6 +75,34 @@ async fn five_pull_requests_are_queued_by_requests_and_by_a_comment() {
             !it.world.bare(&listed).contains("signalbox-merge/")
         })
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn candidates_are_computed_again_with_git_on_the_server() {
+    let local = "verify = \"local\"\n";
+    let system = System::with(Carelessness::default(), json!({}), local).await;
+    let first = system.world.open("first", &[("a.txt", "first\n")]);
+    let second = system.world.open("second", &[("b.txt", "b\n")]);
+    for change in [&first, &second] {
+        system.submit(change).await;
+    }
+    for change in [&first, &second] {
+        system.until_state(change, "MERGED").await;
+        let entry = system.entry(change).await;
+        assert_eq!(entry["exit"]["proof"]["check"], "RECOMPUTED", "{entry}");
+    }
+    let mirror = system.data("checks/acme-github.com/mirrors/acme/calc.git");
+    assert!(mirror.join("objects").is_dir(), "{}", mirror.display());
+    // A host that merges wrongly pauses the queue, with the tree that was expected.
+    system.world.double.merge_wrongly(Some(WrongMerge::Base));
+    let third = system.world.open("third", &[("c.txt", "c\n")]);
+    system.submit(&third).await;
+    system
+        .until("the queue is paused", async |it: &System| {
+            it.call("getQueue", json!({})).await["state"] == "PAUSED"
+        })
+        .await;
+    system.only_tested_trees_have_landed();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -64,6 +64,11 @@ impl System {
     /// A server that receives all events, with these settings. A check `test` is required by a
     /// ruleset, and fails where there is a file with `bad` in its name.
     pub(crate) async fn new(carelessness: Carelessness, queue: Value) -> Self {
+        Self::with(carelessness, queue, "").await
+    }
+
+    /// The same with more settings of the host, one a line.
+    pub(crate) async fn with(carelessness: Carelessness, queue: Value, host: &str) -> Self {
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let world = Workplace::new(TOKEN);
         world.commit(&[("a.txt", "base\n")], "base");
@@ -80,7 +85,7 @@ impl System {
         let config = format!(
             "[[organizations]]\nslug = \"acme\"\n[[organizations.hosts]]\nkind = \"github\"\n\
              host = \"github.com\"\napi_url = {:?}\ntoken_file = {:?}\n\
-             webhook_secret_file = {:?}\nreread_seconds = {}\n",
+             webhook_secret_file = {:?}\nreread_seconds = {}\n{host}",
             world.double.url,
             path("token"),
             path("secret"),
@@ -129,6 +134,11 @@ impl System {
         drop(self.server.wait());
         self.server = serve(self.folder.path(), self.port);
         self.until_ready().await;
+    }
+
+    /// A path below the server's folder for data.
+    pub(crate) fn data(&self, path: &str) -> PathBuf {
+        self.folder.path().join("data").join(path)
     }
 
     /// Replaces the token in its file.

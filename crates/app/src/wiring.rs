@@ -84,6 +84,7 @@ impl App {
             public_url: config.public_url(),
             folder: config.data_dir().join("checks"),
             sandbox: signalbox_admin::sandbox(&config),
+            recomputer: hosts::KINDS.recomputer(),
         };
         let settings = hosts::settings(&config, &orgs)?;
         let hosts = ConnectedHosts::connect(hosts::KINDS, settings, &parts, observer.clone());

@@ -178,6 +178,7 @@ mod tests {
         example: example_shelf,
         unconfigured: None,
         helper: None,
+        recomputer: None,
     }];
     const KINDS: Kinds = Kinds(&SHELVES);
 

@@ -10,15 +10,22 @@ use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Clock, GitHost, HostError, Repository, StoredPullRequest};
 use signalbox_hosts::{
     ConnectError, ConnectedHost, HookError, HostKind, HostParts, HostSettings, LocalRepositories,
-    OpenRequest, Problem, PushAnswer, PushCommand, PushOptions, SettingError, StaleLock, Table,
+    OpenRequest, Problem, PushAnswer, PushCommand, PushOptions, Recomputer, SettingError,
+    StaleLock, Table,
 };
 
 use crate::limited::Limited;
-use crate::{ChecksConfig, HostConfig, LocalChecksRunner, PlainGitHost};
+use crate::{ChecksConfig, HostConfig, LocalChecksRunner, Mirrors, PlainGitHost};
 
 /// The plain git host as a kind of host.
-pub const KIND: HostKind =
-    HostKind { kind: "git", read, example, unconfigured: Some(unconfigured), helper: Some(helper) };
+pub const KIND: HostKind = HostKind {
+    kind: "git",
+    read,
+    example,
+    unconfigured: Some(unconfigured),
+    helper: Some(helper),
+    recomputer: Some(recomputer),
+};
 
 /// The settings of one host.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -76,6 +83,10 @@ fn unconfigured() -> Arc<dyn HostSettings> {
     Arc::new(Settings::default())
 }
 
+fn recomputer() -> Arc<dyn Recomputer> {
+    Arc::new(Mirrors::default())
+}
+
 /// Supervises a check, when this process was started to.
 fn helper() -> Option<ExitCode> {
     signalbox_sandbox::supervise(std::env::args_os())
@@ -87,7 +98,7 @@ impl HostSettings for Settings {
     }
 
     fn connect(&self, parts: HostParts) -> Result<ConnectedHost, ConnectError> {
-        let HostParts { pull_requests, clock, reports, public_url, folder, sandbox } = parts;
+        let HostParts { pull_requests, clock, reports, public_url, folder, sandbox, .. } = parts;
         let config = HostConfig { root: self.root.clone(), public_url: public_url.clone() };
         let host = Arc::new(PlainGitHost::new(config, pull_requests, clock.clone()));
         let config = ChecksConfig {

@@ -16,6 +16,7 @@ use tokio::process::Command;
 use crate::commit::{COMMITTER, RawCommit, written};
 use crate::done::Done;
 use crate::processes::Processes;
+use crate::remote::Access;
 
 /// The longest that one call may take.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_mins(2);
@@ -27,6 +28,7 @@ const MAX_AUTHOR: usize = 1_000;
 pub(crate) struct Git {
     dir: PathBuf,
     processes: Option<Arc<Processes>>,
+    remote: Option<Arc<Access>>,
 }
 
 /// Who makes a commit, and when.
@@ -41,12 +43,17 @@ pub(crate) struct Author {
 
 impl Git {
     pub(crate) const fn at(dir: PathBuf) -> Self {
-        Self { dir, processes: None }
+        Self { dir, processes: None, remote: None }
     }
 
     /// The same repository, with processes that stay.
     pub(crate) fn with(self, processes: &Arc<Processes>) -> Self {
         Self { processes: Some(processes.clone()), ..self }
+    }
+
+    /// The same repository, with access to the remote that it is a mirror of.
+    pub(crate) fn reaching(self, remote: &Arc<Access>) -> Self {
+        Self { remote: Some(remote.clone()), ..self }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -71,6 +78,9 @@ impl Git {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        if let Some(remote) = &self.remote {
+            command.envs(remote.variables());
+        }
         command
     }
 
@@ -312,7 +322,17 @@ fn program() -> &'static Path {
     })
 }
 
-async fn finish(mut command: Command, what: &str, input: Option<&str>) -> Result<Done, HostError> {
+async fn finish(command: Command, what: &str, input: Option<&str>) -> Result<Done, HostError> {
+    finish_within(TIME_LIMIT, command, what, input).await
+}
+
+/// Runs a command of git; it is killed when it does not end in time.
+pub(crate) async fn finish_within(
+    limit: Duration,
+    mut command: Command,
+    what: &str,
+    input: Option<&str>,
+) -> Result<Done, HostError> {
     if input.is_some() {
         command.stdin(Stdio::piped());
     }
@@ -324,10 +344,10 @@ async fn finish(mut command: Command, what: &str, input: Option<&str>) -> Result
         // A program that ends before it has read everything reports that by its exit code.
         drop(stdin.write_all(input.as_bytes()).await);
     }
-    let output = tokio::time::timeout(TIME_LIMIT, child.wait_with_output())
+    let output = tokio::time::timeout(limit, child.wait_with_output())
         .await
         .map_err(|_| {
-            let seconds = TIME_LIMIT.as_secs();
+            let seconds = limit.as_secs();
             unavailable(format!("git {what} did not end within {seconds} s and was killed"))
         })?
         .map_err(|error| {

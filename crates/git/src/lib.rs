@@ -16,10 +16,13 @@ mod land;
 mod landed;
 mod limited;
 mod locks;
+mod mirror;
 mod processes;
 mod proof;
 mod pull_requests;
 mod push;
+mod recompute;
+mod remote;
 mod reports;
 mod snapshot;
 mod statuses;
@@ -33,7 +36,9 @@ pub use create::BareRepository;
 pub use hooks::{POST_RECEIVE, shell_quoted};
 pub use host::{HostConfig, PlainGitHost};
 pub use locks::stale_locks;
+pub use mirror::Limits;
 pub use push::{answer_push, read_push};
+pub use recompute::Mirrors;
 pub use signalbox_hosts::{
     HookError, OpenRequest, PushAnswer, PushCommand, PushOptions, PushRequest, StaleLock,
 };

@@ -70,7 +70,7 @@ fn look(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()>
 }
 
 /// When a file was last written.
-fn written(path: &Path) -> Option<Timestamp> {
+pub(crate) fn written(path: &Path) -> Option<Timestamp> {
     let written = fs::symlink_metadata(path).ok()?.modified().ok()?;
     let since = written.duration_since(UNIX_EPOCH).ok()?;
     Some(Timestamp::from_unix_micros(i64::try_from(since.as_micros()).ok()?))

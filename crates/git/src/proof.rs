@@ -49,17 +49,27 @@ pub(crate) async fn check(
     }
     let (expected, paths) = match first {
         Some(Ok(expected)) => {
-            let args = ["diff-tree", "-r", "-z", "--name-only", expected.as_str(), found.as_str()];
-            let listed = git.ok(&args).await?.stdout;
-            let listed = String::from_utf8_lossy(&listed).into_owned();
-            let paths = listed.split('\0').filter(|path| !path.is_empty());
-            (Some(expected), paths.take(MOST_PATHS).map(ToOwned::to_owned).collect())
+            let paths = differing(git, &expected, &found).await?;
+            (Some(expected), paths)
         }
         Some(Err(conflicting)) => (None, conflicting),
         None => (None, Vec::new()),
     };
     let (base, commit) = (claim.base.clone(), parse_sha(commit)?);
     Ok(Some(Mismatch { base, commit, found, expected, paths }))
+}
+
+/// The paths in which two trees differ, at most [`MOST_PATHS`].
+pub(crate) async fn differing(
+    git: &Git,
+    expected: &TreeId,
+    found: &TreeId,
+) -> Result<Vec<String>, HostError> {
+    let args = ["diff-tree", "-r", "-z", "--name-only", expected.as_str(), found.as_str()];
+    let listed = git.ok(&args).await?.stdout;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    let paths = listed.split('\0').filter(|path| !path.is_empty());
+    Ok(paths.take(MOST_PATHS).map(ToOwned::to_owned).collect())
 }
 
 /// How a landing that is found on the target was checked: as if it were to land now.

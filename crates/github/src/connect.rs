@@ -13,7 +13,7 @@ use crate::{Credentials, CredentialsError, GitHubChecks, GitHubConfig, GitHubHos
 
 /// GitHub and GitHub Enterprise as a kind of host.
 pub const KIND: HostKind =
-    HostKind { kind: "github", read, example, unconfigured: None, helper: None };
+    HostKind { kind: "github", read, example, unconfigured: None, helper: None, recomputer: None };
 
 /// Candidates whose checks are followed at the same time.
 const FOLLOWED: usize = 256;
@@ -40,7 +40,8 @@ struct Settings {
     /// The prefix of commands in comments; default: `/signalbox`.
     command_prefix: Option<String>,
     /// Whether candidates are checked to be their base with the changes of their pull requests:
-    /// `diff` or `off`; default: `diff`.
+    /// `diff`, `local` or `off`; default: `diff`. `local` keeps mirrors of the repositories below
+    /// `checks` in the server's `data_dir`.
     verify: Option<Verify>,
 }
 
@@ -115,8 +116,11 @@ impl HostSettings for Settings {
             public_url: parts.public_url,
             verify: self.verify.unwrap_or_default(),
         };
-        let host =
+        let mut host =
             GitHubHost::new(config, parts.clock).map_err(|error| self.failed(error.to_string()))?;
+        if let Some(recomputer) = parts.recomputer {
+            host = host.recomputing(recomputer, parts.folder.join("mirrors"));
+        }
         let host = Arc::new(host);
         Ok(ConnectedHost {
             git: host.clone(),

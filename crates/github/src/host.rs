@@ -13,6 +13,7 @@ use signalbox_domain::queue::{
     BuildCandidate, Composition, HostStatuses, Land, Mismatch, PullRequest,
 };
 use signalbox_domain::time::Span;
+use signalbox_hosts::Recomputer;
 use thiserror::Error;
 use url::Url;
 
@@ -21,6 +22,7 @@ use crate::checks::Reporters;
 use crate::client::{Client, Credentials, CredentialsError, Refused, part};
 use crate::complaints::Complaints;
 use crate::composition::{Trees, Verify};
+use crate::recomputed::Recomputing;
 use crate::runner::Waiters;
 use crate::scratch_branches::{Places, ScratchBranches};
 use crate::statuses::Requirements;
@@ -82,6 +84,7 @@ pub struct GitHubHost {
     pub(crate) places: Places,
     pub(crate) verify: Verify,
     pub(crate) trees: Trees,
+    pub(crate) recomputing: Option<Recomputing>,
 }
 
 impl GitHubHost {
@@ -107,7 +110,15 @@ impl GitHubHost {
             places: Places::default(),
             verify: config.verify,
             trees: Trees::default(),
+            recomputing: None,
         })
+    }
+
+    /// The same host, with what [`Verify::Local`] needs: git, and a folder for mirrors, which may
+    /// not exist yet.
+    #[must_use]
+    pub fn recomputing(self, recomputer: Arc<dyn Recomputer>, folder: PathBuf) -> Self {
+        Self { recomputing: Some(Recomputing { recomputer, folder }), ..self }
     }
 
     /// How many calls were made since the start.

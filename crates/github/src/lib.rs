@@ -16,6 +16,7 @@ mod land;
 mod markdown;
 mod prose;
 mod pull_requests;
+mod recomputed;
 mod reporters;
 mod rerun;
 mod runner;

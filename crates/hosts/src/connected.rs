@@ -9,7 +9,7 @@ use signalbox_domain::ports::{
 use signalbox_domain::time::Span;
 use signalbox_sandbox::Sandbox;
 
-use crate::LocalRepositories;
+use crate::{LocalRepositories, Recomputer};
 
 /// What the server provides to every host.
 #[derive(Clone)]
@@ -26,6 +26,8 @@ pub struct HostParts {
     pub folder: PathBuf,
     /// Runs the checks of a host that runs them on this server.
     pub sandbox: Arc<dyn Sandbox>,
+    /// Composes the candidates of a host again that composes them itself.
+    pub recomputer: Option<Arc<dyn Recomputer>>,
 }
 
 /// A connection to a git host.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toml::{Table, Value};
 
-use crate::{HostSettings, SettingError};
+use crate::{HostSettings, Recomputer, SettingError};
 
 /// A kind of git host: what its crate exports.
 pub struct HostKind {
@@ -19,6 +19,8 @@ pub struct HostKind {
     pub unconfigured: Option<fn() -> Arc<dyn HostSettings>>,
     /// Runs a helper process of this kind if the program's arguments request one.
     pub helper: Option<fn() -> Option<ExitCode>>,
+    /// Composes candidates of other hosts again. At most one kind of a program does.
+    pub recomputer: Option<fn() -> Arc<dyn Recomputer>>,
 }
 
 /// The kinds that a program supports.
@@ -67,6 +69,11 @@ impl Kinds {
     /// Settings for hosts that no organization configures.
     pub fn unconfigured(self) -> Option<Arc<dyn HostSettings>> {
         self.0.iter().find_map(|kind| kind.unconfigured).map(|settings| settings())
+    }
+
+    /// What composes candidates of other hosts again.
+    pub fn recomputer(self) -> Option<Arc<dyn Recomputer>> {
+        self.0.iter().find_map(|kind| kind.recomputer).map(|recomputer| recomputer())
     }
 
     /// Runs a helper process of a kind if the program's arguments request one. Call it before

@@ -6,6 +6,7 @@ mod local;
 mod measured;
 mod message;
 mod push;
+mod recomputer;
 mod registry;
 mod repository_file;
 mod settings;
@@ -17,6 +18,7 @@ pub use message::{Authored, message, squash_message};
 pub use push::{
     InvalidPushOption, PushAnswer, PushCommand, PushOptions, PushRequest, PushedPullRequest,
 };
+pub use recomputer::{Recomputation, Recomputed, Recomputer, Remote};
 pub use registry::{ConnectedHosts, NamedSettings};
 pub use repository_file::{CONFIG_FILE, read_config};
 pub use settings::{ConnectError, HostSettings, SettingError, parse, table};

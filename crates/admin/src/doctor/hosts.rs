@@ -54,6 +54,7 @@ pub(super) fn connect(program: &dyn Program, config: &Config, stores: &Stores) -
         public_url: config.public_url(),
         folder: config.data_dir().join("checks").join(folder),
         sandbox: sandbox.clone(),
+        recomputer: program.kinds().recomputer(),
     };
     let mut configured = Vec::new();
     for organization in &config.organizations {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use url::Url;
+
 /// A part of a path: everything but letters, digits and `-._~` is encoded.
 pub(crate) fn part(text: &str) -> String {
     encoded(text, false)
@@ -35,6 +37,19 @@ pub(super) fn next_page(link: &str) -> Option<&str> {
     })
 }
 
+/// Where git reaches the repositories of a host with this API, without a slash at its end.
+pub(super) fn git_url(api: &Url) -> String {
+    let mut url = api.clone();
+    url.set_query(None);
+    if let Some(host) = api.host_str().and_then(|host| host.strip_prefix("api."))
+        && url.set_host(Some(host)).is_err()
+    {
+        return api.as_str().trim_end_matches('/').to_owned();
+    }
+    let address = url.as_str().trim_end_matches('/');
+    address.strip_suffix("/api/v3").unwrap_or(address).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +59,18 @@ mod tests {
         assert_eq!(part("feature/a b?#%"), "feature%2Fa%20b%3F%23%25");
         assert_eq!(path("feature/a?b"), "feature/a%3Fb");
         assert_eq!(part("ü"), "%C3%BC");
+    }
+
+    #[test]
+    fn git_reaches_the_host_of_the_api() {
+        for (api, git) in [
+            ("https://api.github.com", "https://github.com"),
+            ("https://api.acme.ghe.com/", "https://acme.ghe.com"),
+            ("https://git.acme.example/api/v3", "https://git.acme.example"),
+            ("http://127.0.0.1:8080/", "http://127.0.0.1:8080"),
+        ] {
+            assert_eq!(git_url(&Url::parse(api).expect("a URL")), git);
+        }
     }
 
     #[test]

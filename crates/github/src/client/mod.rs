@@ -144,6 +144,27 @@ impl Client {
         })
     }
 
+    /// The token with which git reads a repository.
+    pub(crate) async fn git_token(&self, repo: &RepoName) -> Result<String, HostError> {
+        self.refresh(false);
+        Ok(self.token(As::Repository(repo)).await?)
+    }
+
+    /// Whether there may be another token after the host has rejected one.
+    pub(crate) fn renew(&self, repo: &RepoName) -> bool {
+        match self.app_id() {
+            Some(_) => self.installations.forget(&key(repo)),
+            None => self.refresh(true),
+        }
+    }
+
+    /// The address at which git reaches repositories, without a slash at its end. It is on the host
+    /// of the API: `https://api.github.com` belongs to `https://github.com`, and
+    /// `https://HOST/api/v3` to `https://HOST`.
+    pub(crate) fn git_url(&self) -> String {
+        address::git_url(&self.api)
+    }
+
     /// Reads an address outside of repositories with the rights that we have in one.
     pub(crate) async fn get_public<T: DeserializeOwned>(
         &self,
@@ -282,11 +303,7 @@ impl Client {
             // The token was revoked early or replaced: retry with the new
             // one.
             401 => {
-                let is_new = match self.app_id() {
-                    Some(_) => self.installations.forget(&key(repo)),
-                    None => self.refresh(true),
-                };
-                if !is_new {
+                if !self.renew(repo) {
                     return Err(refused);
                 }
                 self.send_as(acting, &method, address, body).await

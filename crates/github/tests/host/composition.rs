@@ -11,11 +11,11 @@ use signalbox_testkit::github_double::{Fault, WrongMerge};
 
 use crate::world::World;
 
-const METHODS: [MergeMethod; 3] =
+pub(crate) const METHODS: [MergeMethod; 3] =
     [MergeMethod::Squash, MergeMethod::MergeCommit, MergeMethod::Rebase];
 
 /// A target that has gained `landed.txt` since two pull requests were opened from it.
-fn work(world: &World) -> (Sha, Vec<Change>) {
+pub(crate) fn work(world: &World) -> (Sha, Vec<Change>) {
     world.commit(&[("a.txt", "1\n2\n3\n4\n5\n6\n7\n"), ("b.txt", "b\n")], "base");
     world.push("main");
     let one = world.open("one", &[("one.txt", "1\n")]);
@@ -25,7 +25,7 @@ fn work(world: &World) -> (Sha, Vec<Change>) {
     (world.push("main"), vec![one, two])
 }
 
-async fn composition(world: &World, request: &BuildCandidate) -> Composition {
+pub(crate) async fn composition(world: &World, request: &BuildCandidate) -> Composition {
     match world.build(request).await {
         Built::Candidate { composition: Some(composition), .. } => composition,
         other => panic!("{other:?}"),

@@ -12,6 +12,7 @@ mod forge;
 mod limits;
 mod people;
 mod reading;
+mod recomputed;
 mod reporters;
 mod webhooks;
 mod world;

@@ -1,6 +1,7 @@
 //! A double, an adapter that talks to it, and a place to make commits.
 
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use signalbox_domain::ids::{OrgId, RepoId, RepoName};
@@ -8,6 +9,7 @@ use signalbox_domain::ports::{Built, GitHost, LandAnswer, Repository};
 use signalbox_domain::queue::{BuildCandidate, Candidate, Land};
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::{Span, Timestamp};
+use signalbox_git::{Limits, Mirrors};
 use signalbox_github::{Credentials, GitHubConfig, GitHubHost, Verify};
 use signalbox_testkit::github_double::{GitHubDouble, Workplace};
 use uuid::Uuid;
@@ -57,11 +59,43 @@ impl World {
     }
 
     pub(crate) fn with(credentials: Credentials, prepare: impl FnOnce(&GitHubDouble)) -> Self {
+        Self::connected(Verify::Diff, credentials, prepare, |host, _| host)
+    }
+
+    /// A world whose candidates are computed again in a mirror with these limits.
+    pub(crate) fn recomputing(credentials: Credentials, limits: Limits) -> Self {
+        Self::recomputing_with(credentials, limits, |_| {})
+    }
+
+    pub(crate) fn recomputing_with(
+        credentials: Credentials,
+        limits: Limits,
+        prepare: impl FnOnce(&GitHubDouble),
+    ) -> Self {
+        let recomputer = Arc::new(Mirrors::new(limits));
+        Self::connected(Verify::Local, credentials, prepare, |host, folder| {
+            host.recomputing(recomputer, folder.join("mirrors"))
+        })
+    }
+
+    /// The mirror of the repository.
+    pub(crate) fn mirror(&self) -> PathBuf {
+        self.folder().join("mirrors/acme/calc.git")
+    }
+
+    fn connected(
+        verify: Verify,
+        credentials: Credentials,
+        prepare: impl FnOnce(&GitHubDouble),
+        complete: impl FnOnce(GitHubHost, &Path) -> GitHubHost,
+    ) -> Self {
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let place = Workplace::new(TOKEN);
         prepare(&place.double);
         let clock = Arc::new(ManualClock::at(time_now()));
-        let host = GitHubHost::new(config(&place.double.url, credentials), clock.clone());
+        let config = GitHubConfig { verify, ..config(&place.double.url, credentials) };
+        let host = GitHubHost::new(config, clock.clone()).expect("a host");
+        let host = complete(host, place.folder());
         let repository = Repository {
             id: RepoId(Uuid::new_v4()),
             org: OrgId(Uuid::new_v4()),
@@ -69,7 +103,7 @@ impl World {
             path: None,
             created_at: Timestamp::from_unix_seconds(0),
         };
-        Self { place, host: Arc::new(host.expect("a host")), clock, repository }
+        Self { place, host: Arc::new(host), clock, repository }
     }
 
     pub(crate) async fn build(&self, build: &BuildCandidate) -> Built {
