@@ -6,14 +6,14 @@ use signalbox_domain::queue::Mismatch;
 /// The command that shows what a wrong landing has changed, in a clone.
 pub fn compare_landing(branch: &BranchName, mismatch: &Mismatch) -> String {
     let Mismatch { base, commit, .. } = mismatch;
-    format!("git fetch origin {}\ngit diff --stat --patch {base} {commit}", quoted(branch))
+    format!("git fetch origin {}\ngit diff --stat --patch {base} {commit}", quoted(branch.as_str()))
 }
 
 /// The commands that undo a landing in a clone, whatever the merge method was and whatever has landed
 /// since. They leave a new branch.
 pub fn undo_landing(branch: &BranchName, pr: PrNumber, mismatch: &Mismatch) -> String {
     let Mismatch { base, commit, .. } = mismatch;
-    let (branch, remote) = (quoted(branch), quoted(&format!("origin/{branch}")));
+    let (branch, remote) = (quoted(branch.as_str()), quoted(&format!("origin/{branch}")));
     format!(
         "git fetch origin {branch}\n\
          git switch --no-track --create undo-{pr} {remote}\n\
@@ -23,10 +23,9 @@ pub fn undo_landing(branch: &BranchName, pr: PrNumber, mismatch: &Mismatch) -> S
 }
 
 /// A word of a command, quoted if the shell would change it.
-fn quoted(word: impl ToString) -> String {
-    let word = word.to_string();
+fn quoted(word: &str) -> String {
     if word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c)) {
-        return word;
+        return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -271,13 +271,12 @@ impl TestRun {
             let class = self.class_of(check);
             let retry = class.filter(|(class, _)| is_left(*class) && within_hour < per_hour);
             let Some((class, found)) = retry else {
-                match self.cause_of(check) {
-                    Some(FailureCause::Retry { evidence, on_target: true, .. }) if may_hold => {
-                        red.extend(evidence.iter().cloned());
-                        continue;
-                    }
-                    _ => return Verdict::Fail,
-                }
+                let cause = self.cause_of(check).filter(|_| may_hold);
+                let Some(FailureCause::Retry { evidence, on_target: true, .. }) = cause else {
+                    return Verdict::Fail;
+                };
+                red.extend(evidence.iter().cloned());
+                continue;
             };
             classes.push(class);
             evidence.extend(found);

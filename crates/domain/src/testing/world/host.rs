@@ -85,11 +85,10 @@ impl World {
     /// The answer of an audit of everything that has landed, which finds that the commit of this
     /// landing, if there is one, is something else.
     pub fn audited(&self, wrong: usize) -> Fact {
-        let landing = |entry: &Entry| match &entry.state {
-            EntryState::Ended(Exit::Merged { sha: Some(sha), proof: Some(proof), .. }) => {
-                Some((proof.base.clone(), sha.clone()))
-            }
-            _ => None,
+        let landing = |entry: &Entry| {
+            let EntryState::Ended(exit) = &entry.state else { return None };
+            let Exit::Merged { sha: Some(sha), proof: Some(proof), .. } = exit else { return None };
+            Some((proof.base.clone(), sha.clone()))
         };
         let wrong = self.merged.values().nth(wrong).and_then(landing);
         let wrong = wrong.into_iter().flat_map(|(base, commit)| {
