@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use signalbox_conformance::git_host::{HostWorld, build, land};
-use signalbox_domain::ids::{BranchName, Sha, TreeId};
+use signalbox_domain::ids::{BranchName, PrNumber, Sha, TreeId};
 use signalbox_domain::ports::{Built, GitHost, LandAnswer, PastLanding};
 use signalbox_domain::queue::{
     BuildCandidate, Candidate, Change, Composition, CompositionCheck, LandingProof, MergeMethod,
@@ -198,7 +198,7 @@ async fn a_wrong_landing_is_found_afterwards_and_undone() {
         std::fs::create_dir(&clone).expect("a folder");
         let shell = |script: &str| {
             let done = Command::new("sh")
-                .args(["-e", "-c", script])
+                .args(["-c", script])
                 .current_dir(&clone)
                 .envs([("GIT_AUTHOR_NAME", "Eve"), ("GIT_AUTHOR_EMAIL", "eve@acme.example")])
                 .envs([("GIT_COMMITTER_NAME", "Eve"), ("GIT_COMMITTER_EMAIL", "eve@acme.example")])
@@ -212,11 +212,22 @@ async fn a_wrong_landing_is_found_afterwards_and_undone() {
         shell(
             "echo later >later.txt && git add . && git commit -qm later && git push -q origin main",
         );
+        // A tag of the same name, a configuration that changes patches, and a second attempt.
+        shell("git push -q origin main~1:refs/tags/main");
+        shell("git config diff.noprefix true && git config color.diff always");
         let branch = BranchName::new("main").expect("a branch");
+        let prs: Vec<PrNumber> = request.changes.iter().map(|it| it.pr).collect();
         assert!(shell(&compare_landing(&branch, &mismatch)).contains("diff --git"), "{what}");
-        shell(&undo_landing(&branch, request.changes[0].pr, &mismatch));
+        shell(&undo_landing(&branch, &prs, &mismatch));
         let left = shell(&format!("git diff --name-only {main} HEAD"));
         assert_eq!(left, "later.txt", "{method:?}, {what}: only the later commit is left");
+        let again = undo_landing(&branch, &prs, &mismatch);
+        shell(&format!("git switch -q -c mine && ! ( {again} ) 2>/dev/null"));
+        assert_eq!(
+            shell(&format!("git log --oneline mine ^undo-{}", &wrong.sha.as_str()[..12])),
+            "",
+            "a failed step ends it"
+        );
     }
 }
 

@@ -167,3 +167,44 @@ async fn a_merged_pull_request_costs_few_calls() {
     }
     assert!(paid <= 29 * merged, "{paid} calls for {merged} merged");
 }
+
+/// The calls of the quota for each merged pull request of a line that is full before the first one is
+/// tested, and all calls by their kind.
+async fn calls_in_a_line_of(count: usize) -> (f64, BTreeMap<String, (u32, u32)>) {
+    let system = System::new(Carelessness::default(), json!({ "concurrency": 8 })).await;
+    system.call("updateQueue", json!({ "state": "PAUSED" })).await;
+    let (world, double) = (&system.world, &system.world.double);
+    let mut changes = Vec::new();
+    for number in 0..count {
+        world.git(&["checkout", "-q", "main"]);
+        let name = format!("good{number}.txt");
+        changes.push(world.open(&format!("topic{number}"), &[(&name, "x\n")]));
+    }
+    system.until("all events are sent", async |_: &System| double.has_delivered_all()).await;
+    for change in &changes {
+        system.submit(change).await;
+    }
+    let before = double.log().len();
+    system.call("updateQueue", json!({ "state": "RUNNING" })).await;
+    for change in &changes {
+        system.until_state(change, "MERGED").await;
+    }
+    system.only_tested_trees_have_landed();
+    let log = double.log().split_off(before);
+    let paid = log.iter().filter(|it| it.status != 304).count();
+    let number = |it: usize| f64::from(u32::try_from(it).expect("small"));
+    (number(paid) / number(count), by_kind(&log))
+}
+
+/// The line of the longer one is five times as long: `SIGNALBOX_GITHUB_PRS`, or 60.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_line_costs_no_more_calls_for_each_pull_request() {
+    let length = if count() == 24 { 60 } else { count() };
+    let ((short, _), (long, kinds)) =
+        (calls_in_a_line_of(length / 5).await, calls_in_a_line_of(length).await);
+    println!("{short:.1} calls in a line of {}, {long:.1} in one of {length}", length / 5);
+    for (kind, (all, paid)) in kinds {
+        println!("{all:6} {paid:6}  {kind}");
+    }
+    assert!(long <= short * 1.1 && long <= 29.0, "{short:.1}, then {long:.1} calls");
+}

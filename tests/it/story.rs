@@ -13,9 +13,12 @@ async fn the_demo_exits_and_every_scenario_ends_as_expected() {
     let printed = system.run(&["demo", "--once", "--data-dir", &folder]);
     assert!(printed.contains("All scenarios ended as expected."), "{printed}");
     assert!(printed.contains("testing on top of #"), "{printed}");
-    assert!(printed.contains("\n  pull requests  16 merged, 4 failed, 1 cancelled\n"), "{printed}");
+    assert!(printed.contains("\n  pull requests  18 merged, 5 failed, 1 cancelled\n"), "{printed}");
     assert!(printed.contains("landed tree = tested tree"), "{printed}");
-    for scenario in ["main", "batches", "rescue", "lanes", "urgent", "flaky"] {
+    for cause in ["because CI failed, and not a test", "tests failed that are known to be flaky"] {
+        assert!(printed.contains(cause), "{cause}: {printed}");
+    }
+    for scenario in ["main", "batches", "rescue", "lanes", "urgent", "flaky", "retries"] {
         let mut lines = printed.lines().map(str::trim_start);
         let good = lines.any(|it| it.starts_with(scenario) && it.contains("ended as expected"));
         assert!(good, "{scenario}: {printed}");

@@ -290,3 +290,82 @@ pub(crate) static FLAKY: [Branch; 2] = [
         ..GOOD
     },
 ];
+
+/// A report of many tests: on a broken machine all fail, and they pass when the check runs again.
+const COUNT: &str = r#"tries=$(($(cat "$gates/counted" 2>/dev/null || echo 0) + 1))
+echo "$tries" >"$gates/counted"
+case $tries in
+  1) outcome='<failure message="no space left on device"/>'; failed=yes ;;
+  *)
+    outcome=''
+    while [ ! -e "$gates/again" ]; do sleep 0.1; done
+    ;;
+esac
+echo "count: attempt $tries $outcome"
+if [ -n "${SIGNALBOX_TEST_RUN:-}" ]; then
+  {
+    echo '<testsuite name="count">'
+    for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+      echo "<testcase name=\"counts to $number\" file=\"tests/count.sh\">$outcome</testcase>"
+    done
+    echo '</testsuite>'
+  } >report.xml
+fi
+"#;
+/// The flaky test of the clock, which fails on the first attempt of the check.
+const DATE: &str = r#"tries=$(($(cat "$gates/dated" 2>/dev/null || echo 0) + 1))
+echo "$tries" >"$gates/dated"
+case $tries in
+  1) outcome='<failure message="12:60 is no time"/>'; failed=yes ;;
+  *)
+    outcome=''
+    while [ ! -e "$gates/slow" ]; do sleep 0.1; done
+    ;;
+esac
+echo "clock ticks: attempt $tries $outcome"
+if [ -n "${SIGNALBOX_TEST_RUN:-}" ]; then
+  {
+    echo '<testsuite name="clock"><testcase name="clock ticks" file="tests/clock.sh">'
+    echo "$outcome</testcase></testsuite>"
+  } >report.xml
+fi
+"#;
+const DIVIDE: &str = r#"echo 'divide: expected 2, got 3'
+if [ -n "${SIGNALBOX_TEST_RUN:-}" ]; then
+  {
+    echo '<testsuite name="divide"><testcase name="divides" file="tests/divide.sh">'
+    echo '<failure message="expected 2, got 3"/></testcase></testsuite>'
+  } >report.xml
+fi
+failed=yes
+"#;
+
+pub(crate) static RETRIES: [Branch; 3] = [
+    Branch {
+        name: "count",
+        title: "Count to twenty",
+        files: &[("lib/count.sh", "count() { seq \"$1\"; }\n"), ("tests/count.sh", COUNT)],
+        fails_alone: true,
+        end: End { what: "its first machine is broken", ..LANDS },
+        ..GOOD
+    },
+    Branch {
+        name: "date",
+        title: "Show the date",
+        files: &[("lib/date.sh", "day() { date +%F; }\n"), ("tests/date.sh", DATE)],
+        fails_alone: true,
+        end: End { what: "the clock's test fails", ..LANDS },
+        ..GOOD
+    },
+    Branch {
+        name: "divide",
+        title: "Teach it to divide",
+        files: &[
+            ("lib/divide.sh", "divide() { echo $(($1 / $2 + 1)); }\n"),
+            ("tests/divide.sh", DIVIDE),
+        ],
+        fails_alone: true,
+        end: RED,
+        ..GOOD
+    },
+];

@@ -23,8 +23,8 @@ pub(crate) struct Scenario {
     pub(crate) lands: &'static [&'static str],
     /// Whether all must be tested in one run first, then in halves and alone.
     pub(crate) bisects: bool,
-    /// Whether the repository quarantines flaky tests from this scenario on.
-    pub(crate) quarantines: bool,
+    /// Whether the repository quarantines flaky tests from this scenario on; `None`: as before.
+    pub(crate) quarantine: Option<bool>,
 }
 
 /// A branch with a pull request: the subject of its commit, its files, how it should end.
@@ -85,6 +85,8 @@ pub(crate) struct Cue {
 pub(crate) enum Sign {
     /// It waits, for a reason of this kind.
     Waits(&'static str),
+    /// Its failed check runs again, for a failure of this class.
+    Retries(&'static str),
     /// It is in this state.
     Is(&'static str),
     /// This test is quarantined.
@@ -105,18 +107,21 @@ pub(crate) enum Action {
 pub(crate) enum Gate {
     /// All checks.
     Checks,
-    /// The slow test.
+    /// The slow test, and the second attempt of the check with the flaky test.
     Slow,
+    /// The second attempt of the check on the broken machine.
+    Again,
 }
 
 impl Gate {
-    pub(crate) const ALL: [Self; 2] = [Self::Checks, Self::Slow];
+    pub(crate) const ALL: [Self; 3] = [Self::Checks, Self::Slow, Self::Again];
 
     /// The name of its file, which the checks look for.
     pub(crate) const fn file(self) -> &'static str {
         match self {
             Self::Checks => "checks",
             Self::Slow => "slow",
+            Self::Again => "again",
         }
     }
 }

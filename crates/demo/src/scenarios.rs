@@ -10,7 +10,7 @@ use crate::scenario::{Action, Cue, Gate, Scenario, Sign};
 const UNGATED: &[Cue] = &[Cue { when: &[], then: Action::Open(Gate::Checks) }];
 
 /// All scenarios, in the order in which they are played.
-pub(crate) static SCENARIOS: [Scenario; 6] = [
+pub(crate) static SCENARIOS: [Scenario; 7] = [
     Scenario {
         target: "main",
         shows: "each pull request is tested on top of earlier ones",
@@ -28,7 +28,7 @@ pub(crate) static SCENARIOS: [Scenario; 6] = [
         }],
         lands: &["subtract", "rename", "readme"],
         bisects: false,
-        quarantines: false,
+        quarantine: None,
     },
     Scenario {
         target: "batches",
@@ -43,7 +43,7 @@ pub(crate) static SCENARIOS: [Scenario; 6] = [
         cues: UNGATED,
         lands: &["negate", "maximum", "square"],
         bisects: true,
-        quarantines: false,
+        quarantine: None,
     },
     Scenario {
         target: "rescue",
@@ -59,7 +59,7 @@ pub(crate) static SCENARIOS: [Scenario; 6] = [
         cues: UNGATED,
         lands: &["cube", "modulo"],
         bisects: false,
-        quarantines: false,
+        quarantine: None,
     },
     Scenario {
         target: "lanes",
@@ -84,7 +84,7 @@ pub(crate) static SCENARIOS: [Scenario; 6] = [
         ],
         lands: &["backend", "frontend", "both"],
         bisects: false,
-        quarantines: false,
+        quarantine: None,
     },
     Scenario {
         target: "urgent",
@@ -106,7 +106,7 @@ pub(crate) static SCENARIOS: [Scenario; 6] = [
         ],
         lands: &["hotfix", "halve", "triple"],
         bisects: false,
-        quarantines: false,
+        quarantine: None,
     },
     Scenario {
         target: "flaky",
@@ -129,6 +129,30 @@ pub(crate) static SCENARIOS: [Scenario; 6] = [
         ],
         lands: &["clock", "leap"],
         bisects: false,
-        quarantines: true,
+        quarantine: Some(true),
+    },
+    Scenario {
+        target: "retries",
+        shows: "failed checks are judged by their test results before they count",
+        preface: &[
+            "Quarantine is off. On the first pull request all tests fail: the machine is broken, and",
+            "the check runs again. On the second only the test fails that is known to be flaky, and",
+            "the check runs again. On the third a test fails in a new way, which counts immediately.",
+        ],
+        mode: Mode::Single,
+        concurrency: 1,
+        settings: || json!({}),
+        branches: &branches::RETRIES,
+        cues: &[
+            Cue { when: &[], then: Action::Open(Gate::Checks) },
+            Cue {
+                when: &[("count", Sign::Retries("INFRASTRUCTURE"))],
+                then: Action::Open(Gate::Again),
+            },
+            Cue { when: &[("date", Sign::Retries("KNOWN_FLAKY"))], then: Action::Open(Gate::Slow) },
+        ],
+        lands: &["count", "date"],
+        bisects: false,
+        quarantine: Some(false),
     },
 ];

@@ -109,10 +109,15 @@ impl<'a> Stage<'a> {
         prs: &[Pr],
     ) -> Result<Vec<Run>, DemoError> {
         self.git.close_gates()?;
-        if scenario.quarantines {
-            let settings = json!({ "quarantineEnabled": true, "autoQuarantine": "flaky" });
+        if let Some(enabled) = scenario.quarantine {
+            let automatic = if enabled { "flaky" } else { "off" };
+            let settings = json!({ "quarantineEnabled": enabled, "autoQuarantine": automatic });
             self.call(scenario, "flaky-tests/update-settings", settings).await?;
-            say("\nThe repository now quarantines flaky tests automatically.");
+            say(if enabled {
+                "\nThe repository now quarantines flaky tests automatically."
+            } else {
+                "\nThe repository now quarantines no tests."
+            });
         }
         let create = json!({ "mode": scenario.mode.as_str(), "concurrency": scenario.concurrency });
         self.call(scenario, "createQueue", create).await?;
@@ -205,6 +210,7 @@ impl<'a> Stage<'a> {
             let entry = self.client.entry(scenario.target, pr.number).await?;
             let seen = match sign {
                 Sign::Waits(kind) => entry["waitReason"]["kind"] == *kind,
+                Sign::Retries(class) => is_retried(&entry, class),
                 Sign::Is(state) => entry["state"] == *state,
                 Sign::Quarantined(test) => self.is_quarantined(scenario, test).await?,
             };
@@ -244,6 +250,17 @@ impl<'a> Stage<'a> {
             }
         }
     }
+}
+
+/// Whether the check of an entry runs again for that class; prints why when it does.
+fn is_retried(entry: &Value, class: &str) -> bool {
+    let wait = &entry["waitReason"];
+    let is_so = wait["kind"] == "retrying" && wait["class"] == class;
+    if is_so {
+        let reason = entry["reason"].as_str().unwrap_or_default();
+        say(&format!("            #{}: {reason}", entry["prNumber"]));
+    }
+    is_so
 }
 
 fn of(pr: &Pr) -> Value {

@@ -81,7 +81,7 @@ pub(crate) async fn of_landed(
 ) -> Result<Composition, HostError> {
     Ok(match check(git, &land.into(), commit, at).await? {
         None => Composition::recomputed(),
-        Some(_) => Composition::not_checked("it was on the target already, with another tree"),
+        Some(_) => Composition::not_checked(Composition::FOUND_ON_TARGET),
     })
 }
 

@@ -16,14 +16,16 @@ use crate::mirror::{Limits, Mirror};
 use crate::proof::{Composed, differing};
 use crate::remote::{Access, Failure, failure, fetch};
 
-/// The hours for which a repository that is too large for a mirror is not fetched again.
+/// The hours for which a repository is not fetched again that is too large for a mirror, or that a
+/// new mirror cannot hold.
 const REFUSED_HOURS: u32 = 24;
 
 /// Composes candidates again in mirrors of their repositories.
 #[derive(Debug, Default)]
 pub struct Mirrors {
     limits: Limits,
-    /// The mirrors of repositories that are too large, each with the time until when, and why.
+    /// The mirrors of repositories that are too large or cannot be used, each with the time until
+    /// when, and why.
     refused: Mutex<BTreeMap<PathBuf, (Timestamp, String)>>,
 }
 
@@ -43,7 +45,13 @@ impl Recomputer for Mirrors {
         }
         match attempt {
             Ok(recomputed) => Ok(recomputed),
-            Err(Failure::Host(error) | Failure::Mirror(error)) => Err(error),
+            Err(Failure::Host(error)) => Err(error),
+            // A new mirror has the same fault, so it is not one of the mirror.
+            Err(Failure::Mirror(error)) => {
+                let words = error.to_string();
+                self.refuse(&order, &words);
+                Err(HostError::Rejected { words })
+            }
             Err(Failure::TooLarge(words)) => {
                 self.refuse(&order, &words);
                 mirror.remove().await?;
@@ -59,7 +67,7 @@ impl Mirrors {
         Self { limits, refused: Mutex::default() }
     }
 
-    /// Why a repository is not fetched, if it is too large.
+    /// Why a repository is not fetched.
     fn refused(&self, order: &Recomputation<'_>) -> Option<String> {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let (until, why) = refused.get(&order.mirror)?;

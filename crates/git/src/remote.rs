@@ -161,7 +161,14 @@ pub(crate) fn failure(error: HostError, now: Timestamp) -> Failure {
     };
     let lower = words.to_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+    // A merge that git cannot end in time, also because it fetches contents.
+    if has(&["did not end within"]) {
+        return Failure::TooLarge(words);
+    }
     let host = match status(&lower) {
+        _ if has(&["no space left", "disk quota exceeded"]) => HostError::Unavailable { words },
+        // A git that is too old.
+        _ if has(&["unknown option", "usage: git"]) => HostError::Rejected { words },
         _ if is_missing(&lower) => HostError::Rejected { words },
         Some(401) => HostError::CredentialRejected { words },
         _ if has(&["could not read username", "authentication failed"]) => {
@@ -241,6 +248,9 @@ mod tests {
             (at("Could not resolve host: github.com"), "down"),
             ("early EOF".to_owned(), "down"),
             ("remote error: upload-pack: not our ref 1234".to_owned(), "lasting"),
+            ("git merge-tree did not end within 120 s and was killed".to_owned(), "too large"),
+            ("write error: No space left on device".to_owned(), "down"),
+            ("error: unknown option `write-tree'".to_owned(), "lasting"),
             ("not a git repository: '/x'".to_owned(), "mirror"),
             ("bad object refs/seen/1234".to_owned(), "mirror"),
         ] {

@@ -160,7 +160,7 @@ impl PrometheusObserver {
         );
         registry.register(
             "landings_audited",
-            "Landed commits that the nightly audit has proved again, by result; wrong ones are counted \
+            "Landed commits that the daily audit has proved again, by result; wrong ones are counted \
              once",
             self.landings_audited.clone(),
         );

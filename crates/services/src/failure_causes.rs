@@ -202,7 +202,8 @@ async fn failed_tests(
     let tests: Vec<TestId> = failures.keys().copied().collect();
     let settings = settings_of(repo, &stores.tests.repo(repo).await?);
     let prs = failed.run.prs().collect();
-    let changes = TestedChanges { sha, prs: &prs, since: failed.run.started_at };
+    let target = failed.queue.header.branch.as_str();
+    let changes = TestedChanges { sha, target, prs: &prs, since: failed.run.started_at };
     let mut found = Vec::new();
     for record in stores.tests.tests(repo, &tests).await? {
         let Some(failure) = failures.get(&record.test.id) else { continue };

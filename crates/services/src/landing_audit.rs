@@ -1,20 +1,23 @@
-//! The nightly audit: proves the newest landings again.
+//! The daily audit: proves the newest landings again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use signalbox_domain::ids::{PrNumber, RepoId, Sha};
+use signalbox_domain::ids::{PrNumber, RepoId};
 use signalbox_domain::ports::{EntryFilter, GitHost, HostError, PastLanding, QueueKey, Repository};
 use signalbox_domain::queue::{
-    Candidate, CompositionCheck, Entry, EntryState, Exit, Fact, Mismatch, PrState, WrongLanding,
+    Candidate, Composition, CompositionCheck, Entry, EntryState, Exit, Fact, Mismatch, PrState,
+    WrongLanding,
 };
-use signalbox_domain::time::Span;
+use signalbox_domain::time::{Span, Window};
 
 use super::{Error, QueueContext, QueueService};
 
-/// The most merged pull requests of a queue that one audit reads, newest submissions first.
-const MOST: u32 = 100;
-/// The age of the oldest landing that is audited, in days: a night whose audit fails is made up for.
+/// The most pull requests of a queue whose landings one audit proves.
+const MOST: usize = 100;
+/// The most merged pull requests that it reads for that, newest submissions first.
+const READ: u32 = 500;
+/// The age of the oldest landing that is audited, in days: a day whose audit fails is made up for.
 const DAYS: u32 = 2;
 
 /// Proves landings again, from their records and the commits on the git hosts.
@@ -37,21 +40,28 @@ impl LandingAudit {
         Self { context: context.into(), queues }
     }
 
-    /// Audits every queue. A host that fails ends the audit of its queue; what was found until then is
-    /// recorded. Returns the queues whose audit did not end.
+    /// Audits every queue. A host that does not answer ends the audit of its queues; what was found
+    /// until then is recorded. Returns the queues whose audit did not end.
     pub async fn audit(&self) -> Result<Vec<(QueueKey, HostError)>, Error> {
-        let mut unfinished = Vec::new();
         let listed = self.context.repositories.list(None).await?;
         let repositories: BTreeMap<RepoId, Repository> =
             listed.into_iter().map(|repository| (repository.id, repository)).collect();
+        let (mut unfinished, mut away, mut failed) = (Vec::new(), BTreeSet::new(), None);
         for (key, _) in self.queues.states(false).await? {
             let Some(repository) = repositories.get(&key.repo) else { continue };
-            let host = self.context.hosts.git_host(repository.org, &repository.name.host);
-            let Some(host) = host else { continue };
-            let ended = self.audit_queue(&key, repository, &*host).await?;
-            unfinished.extend(ended.err().map(|error| (key, error)));
+            let place = (repository.org, repository.name.host.clone());
+            let host = self.context.hosts.git_host(place.0, &place.1);
+            let Some(host) = host.filter(|_| !away.contains(&place)) else { continue };
+            match self.audit_queue(&key, repository, &*host).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    away.insert(place);
+                    unfinished.push((key, error));
+                }
+                Err(error) => failed = Some(error),
+            }
         }
-        Ok(unfinished)
+        failed.map_or(Ok(unfinished), Err)
     }
 
     async fn audit_queue(
@@ -60,10 +70,9 @@ impl LandingAudit {
         repository: &Repository,
         host: &dyn GitHost,
     ) -> Result<Result<(), HostError>, Error> {
-        let landings = self.landings(key).await?;
         let mut found = Found::default();
         let mut ended = Ok(());
-        for (landing, prs) in landings.into_values() {
+        for (landing, prs) in self.landings(key).await? {
             ended = prove(host, repository, &landing, &prs, &mut found).await;
             if ended.is_err() {
                 break;
@@ -79,20 +88,21 @@ impl LandingAudit {
         Ok(ended)
     }
 
-    /// The landings of the last days by their commit, each with the pull requests that landed.
-    async fn landings(
-        &self,
-        key: &QueueKey,
-    ) -> Result<BTreeMap<Sha, (PastLanding, Vec<PrNumber>)>, Error> {
-        let filter = EntryFilter { state: Some(PrState::Merged), ..EntryFilter::default() };
-        let history = &self.context.stores.history;
-        let entries = history.entries_by_submission(key.queue, &filter, None, MOST).await?;
+    /// The landings of the last days, newest first, each with its pull requests.
+    async fn landings(&self, key: &QueueKey) -> Result<Vec<(PastLanding, Vec<PrNumber>)>, Error> {
         let since = self.context.clock.now().minus(Span::days(DAYS));
-        let mut landings = BTreeMap::new();
-        for entry in entries.iter().filter(|entry| entry.state_changed_at >= since) {
+        let window = Window { since: Some(since), until: None };
+        let filter = EntryFilter { state: Some(PrState::Merged), concluded: Some(window) };
+        let history = &self.context.stores.history;
+        let mut entries = history.entries_by_submission(key.queue, &filter, None, READ).await?;
+        entries.sort_by_key(|entry| std::cmp::Reverse((entry.state_changed_at, entry.pr)));
+        let mut landings: Vec<(PastLanding, Vec<PrNumber>)> = Vec::new();
+        for entry in entries.iter().take(MOST) {
             let Some(landing) = recorded(entry) else { continue };
-            let commit = landing.landed.sha.clone();
-            landings.entry(commit).or_insert((landing, Vec::new())).1.push(entry.pr);
+            match landings.iter_mut().find(|(known, _)| known.landed.sha == landing.landed.sha) {
+                Some((_, prs)) => prs.push(entry.pr),
+                None => landings.push((landing, vec![entry.pr])),
+            }
         }
         Ok(landings)
     }
@@ -113,6 +123,7 @@ impl LandingAudit {
     }
 }
 
+/// The error is one of a host that does not answer; another one is about this landing alone.
 async fn prove(
     host: &dyn GitHost,
     repository: &Repository,
@@ -120,12 +131,13 @@ async fn prove(
     prs: &[PrNumber],
     found: &mut Found,
 ) -> Result<(), HostError> {
-    match host.prove(repository, landing).await? {
-        Ok(composition) if composition.check == CompositionCheck::NotChecked => {
-            found.not_checked += 1;
+    match host.prove(repository, landing).await {
+        Ok(Ok(composition)) if composition.check != CompositionCheck::NotChecked => {
+            found.proved += 1;
         }
-        Ok(_) => found.proved += 1,
-        Err(mismatch) => found.wrong.extend(prs.iter().map(|pr| (*pr, mismatch.clone()))),
+        Ok(Err(mismatch)) => found.wrong.extend(prs.iter().map(|pr| (*pr, mismatch.clone()))),
+        Err(error) if error.is_passing() => return Err(error),
+        Ok(Ok(_)) | Err(_) => found.not_checked += 1,
     }
     Ok(())
 }
@@ -137,7 +149,9 @@ fn recorded(entry: &Entry) -> Option<PastLanding> {
     else {
         return None;
     };
-    if entry.off_target_since.is_some() || proof.mismatch.is_some() {
+    let why_not = proof.composition.as_ref().and_then(|it| it.why_not.as_deref());
+    let was_there = why_not == Some(Composition::FOUND_ON_TARGET);
+    if entry.off_target_since.is_some() || proof.mismatch.is_some() || was_there {
         return None;
     }
     let landed = Candidate { sha: sha.clone(), tree: tree.clone() };

@@ -7,7 +7,7 @@
 //! | [`QueueService`] | create, change and delete queues; submit, cancel and restart pull requests; read queues, entries, runs, history and metrics |
 //! | [`EffectRunner`] | lease effects from the outbox and run them on git hosts and checks runners |
 //! | [`Sweeper`], [`Watch`] | deadlines, polling of hosts, orphaned branches; the check that every wait is justified |
-//! | [`LandingAudit`] | the nightly proof of the newest landings |
+//! | [`LandingAudit`] | the daily proof of the newest landings |
 //! | [`HintService`] | webhook deliveries from git hosts, commands in comments and labels |
 //! | [`StatusReporter`] | statuses, comments and labels on pull requests |
 //! | [`FlakyService`], [`QuarantineLookup`] | test results, monitors, quarantine |

@@ -3,28 +3,43 @@
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::queue::Mismatch;
 
-/// The command that shows what a wrong landing has changed, in a clone.
+/// The digits of a commit in the name of a branch.
+const SHORT: usize = 12;
+
+/// The commands that list and show what a wrong landing has changed, in a clone.
 pub fn compare_landing(branch: &BranchName, mismatch: &Mismatch) -> String {
     let Mismatch { base, commit, .. } = mismatch;
-    format!("git fetch origin {}\ngit diff --stat --patch {base} {commit}", quoted(branch.as_str()))
+    let (fetch, _) = fetch(branch);
+    format!("{fetch} &&\ngit log --oneline {base}..{commit} &&\ngit diff {base} {commit}")
 }
 
 /// The commands that undo a landing in a clone, whatever the merge method was and whatever has landed
-/// since. They leave a new branch.
-pub fn undo_landing(branch: &BranchName, pr: PrNumber, mismatch: &Mismatch) -> String {
+/// since. They leave a new branch; each needs the success of the one before it.
+pub fn undo_landing(branch: &BranchName, prs: &[PrNumber], mismatch: &Mismatch) -> String {
     let Mismatch { base, commit, .. } = mismatch;
-    let (branch, remote) = (quoted(branch.as_str()), quoted(&format!("origin/{branch}")));
+    let (fetch, remote) = fetch(branch);
+    let short = commit.as_str().get(..SHORT).unwrap_or_default();
+    let prs: Vec<String> = prs.iter().map(|pr| format!("#{pr}")).collect();
+    let prs = prs.join(", ");
     format!(
-        "git fetch origin {branch}\n\
-         git switch --no-track --create undo-{pr} {remote}\n\
-         git diff --binary {commit} {base} | git apply --index --3way\n\
-         git commit --message 'Undo the landing of #{pr}'"
+        "{fetch} &&\n\
+         git switch --no-track --create undo-{short} {remote} &&\n\
+         git diff-tree -p --binary --no-ext-diff --no-textconv --no-color \\\n  \
+         --src-prefix=a/ --dst-prefix=b/ {commit} {base} | git apply --index --3way &&\n\
+         git commit --message 'Undo the landing of {prs}'"
     )
+}
+
+/// The command that fetches a branch, also if a tag has its name, and the fetched ref.
+fn fetch(branch: &BranchName) -> (String, String) {
+    let remote = quoted(&format!("refs/remotes/origin/{branch}"));
+    let refs = quoted(&format!("refs/heads/{branch}:refs/remotes/origin/{branch}"));
+    (format!("git fetch origin {refs}"), remote)
 }
 
 /// A word of a command, quoted if the shell would change it.
 fn quoted(word: &str) -> String {
-    if word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c)) {
+    if word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-:".contains(c)) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

@@ -23,7 +23,7 @@ pub enum KnownFailure {
     Flaky,
     /// It has recently failed in the same way without the changes under test.
     SeenElsewhere {
-        /// Whether the newest result of a stable branch is such a failure.
+        /// Whether the newest result of the target branch, of the last 24 hours, is such a failure.
         on_target: bool,
     },
     /// None of these.
@@ -35,6 +35,8 @@ pub enum KnownFailure {
 pub struct TestedChanges<'a> {
     /// Its commit.
     pub sha: &'a Sha,
+    /// The target branch.
+    pub target: &'a str,
     /// The pull requests that it contains.
     pub prs: &'a BTreeSet<PrNumber>,
     /// When its test run started; what was found out later may follow from this run itself.
@@ -79,9 +81,10 @@ pub fn known_failure(
     if !runs.iter().any(|run| run.at > first && is_same(run)) {
         return KnownFailure::New;
     }
-    let is_of_stable = |run: &&RunRecord| {
-        run.class == BranchClass::Stable && run.counts && run.outcome != RunOutcome::Skipped
+    let is_of_target = |run: &&RunRecord| {
+        let is_result = run.counts && run.outcome != RunOutcome::Skipped && run.at > first;
+        is_result && run.class == BranchClass::Stable && run.branch == changes.target
     };
-    let newest = runs.iter().filter(is_of_stable).max_by_key(|run| run.at);
+    let newest = runs.iter().filter(is_of_target).max_by_key(|run| run.at);
     KnownFailure::SeenElsewhere { on_target: newest.is_some_and(is_same) }
 }

@@ -37,6 +37,9 @@ pub struct Composition {
 }
 
 impl Composition {
+    /// Why a landing was not checked that others had made before the queue.
+    pub const FOUND_ON_TARGET: &'static str = "it was on the target already, with another tree";
+
     /// The tree was computed a second time.
     pub const fn recomputed() -> Self {
         let check = CompositionCheck::Recomputed;

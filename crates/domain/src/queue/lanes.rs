@@ -13,7 +13,7 @@ use crate::time::{Span, Timestamp};
 use super::order::OrderKey;
 use super::started::{Placed, Rank};
 use super::{
-    Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun,
+    Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun, red,
 };
 
 /// The entries in the line, in order.
@@ -72,6 +72,9 @@ pub(super) fn next_to_start<'a>(
     let mut until: Option<Timestamp> = None;
     for key in may_start(queue) {
         let Some(entry) = queue.entry(key.entry()) else { continue };
+        if red::holds(queue, entry) {
+            continue;
+        }
         let slot = match &entry.part {
             Some(part) => free.bisection && !follows(queue, part),
             None => free.main,
@@ -129,10 +132,11 @@ fn group_from<'a>(
         };
         in_line(queue).filter(same).collect()
     } else {
-        let (group, until) = super::batch::gather(queue, first, at);
+        let (mut group, until) = super::batch::gather(queue, first, at);
         if until.is_some() {
             return Ok(Next::Wait(until));
         }
+        group.retain(|entry| !red::holds(queue, entry));
         group
     };
     // The members of a batch in SINGLE mode are neighbors, so nothing else is ahead of the later

@@ -70,7 +70,7 @@ pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, measure};
 pub use moves::Move;
 pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;
-use plan::held_by_red_target;
+use plan::red;
 pub use plan::{absorb, decide, next_deadline};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{

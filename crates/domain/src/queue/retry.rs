@@ -5,7 +5,7 @@ use crate::ids::Sha;
 use crate::time::{Span, Timestamp};
 use crate::words::words;
 
-use super::{Check, CheckConclusion, Entry, Queue, Settings, TestRun};
+use super::{Check, CheckConclusion, Entry, Queue, Settings, TestRun, red};
 
 words!(
     /// Why a failed check may run again.
@@ -53,7 +53,7 @@ pub enum FailureCause {
         class: RetryClass,
         /// The evidence: failed tests, or a sentence; at most [`FailureCause::NAMED`].
         evidence: Vec<String>,
-        /// Whether the target is red: the newest results of a stable branch have the same failures.
+        /// Whether the target is red: its newest results have the same failures.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
         on_target: bool,
     },
@@ -106,7 +106,7 @@ pub struct Retry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RedTarget {
-    /// Its head then.
+    /// Its head then, or after the queue's own landings since.
     pub head: Sha,
     /// The failed tests; at most [`FailureCause::NAMED`].
     pub tests: Vec<String>,
@@ -114,6 +114,9 @@ pub struct RedTarget {
     pub since: Timestamp,
     /// When runs start again even if it has not moved.
     pub until: Timestamp,
+    /// When the hold ended. Another one needs another head.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub ended: Option<Timestamp>,
 }
 
 /// How often checks of an entry ran again since it was submitted.
@@ -126,8 +129,6 @@ pub struct Retries {
     pub known_flaky: u32,
     /// After failures that were seen without its changes.
     pub seen_elsewhere: u32,
-    /// Whether it returned to the line because the target was red, which it does once.
-    pub held: bool,
 }
 
 impl Retries {
@@ -259,10 +260,9 @@ impl TestRun {
         let hour_ago = at.minus(Span::hours(1));
         let within_hour = queue.header.retried.iter().filter(|it| **it > hour_ago).count();
         let per_hour = usize::try_from(settings.retries_per_hour).unwrap_or(usize::MAX);
-        let may_hold = settings.red_target_hold_minutes > 0
-            && members().all(|entry: &Entry| !entry.retries.held);
+        let may_hold = red::may_hold(queue, members());
         let (mut classes, mut evidence, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut awaits, mut red) = (false, Vec::new());
+        let (mut awaits, mut on_target) = (false, Vec::new());
         for check in self.failures() {
             if matches!(self.cause_of(check), Some(FailureCause::Awaited { .. })) {
                 awaits = true;
@@ -275,7 +275,7 @@ impl TestRun {
                 let Some(FailureCause::Retry { evidence, on_target: true, .. }) = cause else {
                     return Verdict::Fail;
                 };
-                red.extend(evidence.iter().cloned());
+                on_target.extend(evidence.iter().cloned());
                 continue;
             };
             classes.push(class);
@@ -285,9 +285,9 @@ impl TestRun {
         if awaits || self.has_open_checks() {
             return Verdict::Wait;
         }
-        if !red.is_empty() {
-            red.truncate(FailureCause::NAMED);
-            return Verdict::Hold(red);
+        if !on_target.is_empty() {
+            on_target.truncate(FailureCause::NAMED);
+            return Verdict::Hold(on_target);
         }
         let all = RetryClass::ALL.iter().copied();
         let classes: Vec<RetryClass> = all.filter(|class| classes.contains(class)).collect();

@@ -200,7 +200,7 @@ pub struct Header {
     /// When failed checks ran again within an hour before the last retry.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub retried: Vec<Timestamp>,
-    /// The red target that keeps runs from starting.
+    /// The red target that holds the line, or has held it last.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub red: Option<RedTarget>,
     /// How long the last passing runs took from the start of their first check, in seconds, oldest

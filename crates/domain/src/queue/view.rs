@@ -6,7 +6,7 @@ use crate::ids::PrNumber;
 
 use super::{
     Entry, EntryState, HostTroubleKind, LinePosition, PrState, Queue, QueueState, Readiness,
-    RedTarget, RunStatus, TestRun, WaitReason, batch, held_by_red_target, lanes,
+    RedTarget, RunStatus, TestRun, WaitReason, batch, lanes, red,
 };
 
 /// The view of an entry.
@@ -161,10 +161,9 @@ fn stopped(queue: &Queue) -> Option<WaitReason> {
     paused.or_else(|| unreachable(queue))
 }
 
-/// The red target, if it keeps an entry from being tested.
-fn red(queue: &Queue, entry: &Entry) -> Option<WaitReason> {
-    let red = queue.header.red.as_ref().filter(|_| held_by_red_target(queue, entry))?;
-    let RedTarget { tests, since, until, .. } = red.clone();
+/// The red target that holds the line.
+fn red_target(queue: &Queue) -> Option<WaitReason> {
+    let RedTarget { tests, since, until, .. } = red::in_force(queue)?.clone();
     Some(WaitReason::TargetRed { tests, since, until })
 }
 
@@ -199,8 +198,13 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             }),
         EntryState::Pending { held_by: Some(pr), .. } => WaitReason::ConflictWithAhead { pr: *pr },
         EntryState::Pending { held_by: None, .. } => {
-            let stopped = stopped(queue).or_else(|| red(queue, entry));
-            stopped.unwrap_or_else(|| waits_for_its_turn(queue, entry, ahead))
+            let held = || red_target(queue).filter(|_| red::holds(queue, entry));
+            stopped(queue).or_else(held).unwrap_or_else(|| {
+                let reason = waits_for_its_turn(queue, entry, ahead);
+                // An urgent one behind one that is held.
+                let held = red_target(queue).filter(|_| reason == WaitReason::Unexplained);
+                held.unwrap_or(reason)
+            })
         }
         EntryState::Testing { .. } => {
             unreachable(queue).unwrap_or_else(|| waits_for_checks(queue, entry, run))

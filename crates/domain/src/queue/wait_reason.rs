@@ -5,7 +5,7 @@ use crate::ids::PrNumber;
 use crate::time::Timestamp;
 
 use super::lanes::absolver;
-use super::{Entry, Queue, QueueState, RunStatus};
+use super::{Entry, Queue, QueueState, RunStatus, red};
 
 /// A detail of a wait reason, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl WaitReason {
             | Self::HostAccessDenied { .. }
             | Self::HostCredentialRejected { .. } => header.host.unreachable_since.is_some(),
             Self::TargetBranchMissing => header.target.missing,
-            Self::TargetRed { .. } => header.red.is_some(),
+            Self::TargetRed { .. } => red::in_force(queue).is_some(),
             Self::TargetUnknown => header.target.head.is_none(),
             Self::Unexplained => false,
         }

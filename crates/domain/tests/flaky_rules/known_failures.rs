@@ -77,7 +77,7 @@ fn judged(
 ) -> KnownFailure {
     let (sha, prs) = (sha('c'), BTreeSet::from([PrNumber(7)]));
     let this = failure(message, BranchClass::Merge, 'c', Some(7), 0);
-    let changes = TestedChanges { sha: &sha, prs: &prs, since: started() };
+    let changes = TestedChanges { sha: &sha, target: "a branch", prs: &prs, since: started() };
     known_failure(test, settings, &this, others, changes)
 }
 
@@ -126,20 +126,25 @@ fn an_equal_failure_counts_only_without_the_changes() {
         let found = judged(&test(), &settings, message, std::slice::from_ref(&other));
         assert_eq!(found, expected, "{other:?}");
     }
-    // The target is red only while its newest result is that failure.
+    // The target is red only while its own newest result, of the last day, is that failure.
     let red = failure(alike, Stable, 'a', None, 60);
-    for (newer, on_target) in [
-        (RunRecord { outcome: RunOutcome::Passed, ..failure("", Stable, 'e', None, 5) }, false),
+    let passed = |run: RunRecord| RunRecord { outcome: RunOutcome::Passed, ..run };
+    for (other, on_target) in [
+        (passed(failure("", Stable, 'e', None, 5)), false),
         (failure("2 is not 3", Stable, 'e', None, 5), false),
         (RunRecord { outcome: RunOutcome::Skipped, ..failure("", Stable, 'e', None, 5) }, true),
-        (
-            RunRecord { outcome: RunOutcome::Passed, ..failure("", PullRequest, 'e', Some(8), 5) },
-            true,
-        ),
-        (RunRecord { outcome: RunOutcome::Passed, ..failure("", Stable, 'e', None, 90) }, true),
+        (passed(failure("", PullRequest, 'e', Some(8), 5)), true),
+        (passed(failure("", Stable, 'e', None, 90)), true),
+        (RunRecord { branch: "develop".into(), ..passed(failure("", Stable, 'e', None, 5)) }, true),
     ] {
-        let found = judged(&test(), &settings, message, &[red.clone(), newer.clone()]);
-        assert_eq!(found, KnownFailure::SeenElsewhere { on_target }, "{newer:?}");
+        let found = judged(&test(), &settings, message, &[red.clone(), other.clone()]);
+        assert_eq!(found, KnownFailure::SeenElsewhere { on_target }, "{other:?}");
+    }
+    let elsewhere = failure(alike, PullRequest, 'b', Some(8), 5);
+    let of_develop = RunRecord { branch: "develop".into(), ..red };
+    for other in [of_develop, failure(alike, Stable, 'a', None, day)] {
+        let found = judged(&test(), &settings, message, &[elsewhere.clone(), other]);
+        assert_eq!(found, KnownFailure::SeenElsewhere { on_target: false });
     }
     let silent = failure("", Stable, 'a', None, 5);
     assert_eq!(judged(&test(), &settings, "", &[silent]), KnownFailure::New, "nothing to compare");

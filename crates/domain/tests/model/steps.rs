@@ -124,7 +124,7 @@ fn is_pending(world: &World, wanted: Awaited) -> bool {
 /// Q8: when the host answers, every check ends and the queue runs, the line empties.
 pub(crate) fn check_liveness(world: &mut World) {
     apply(world, &Op::HostBack);
-    for _ in 0..4 {
+    for _ in 0..12 {
         // A wrong composition that is still reported pauses it.
         apply(world, &Op::State(RequestedState::Running));
         world.settle();

@@ -1,7 +1,7 @@
 //! Failed checks that run again, that are excused, or whose test reports are awaited; and CI that is
 //! slow.
 
-use signalbox_domain::ids::{PrNumber, RunId, Sha, TreeId};
+use signalbox_domain::ids::{PrNumber, RunId, Sha};
 use signalbox_domain::queue::{
     Check, CheckCause, CheckConclusion, CheckStatus, Decision, Effect, Exit, Fact, FailReason,
     FailureCause, Mode, PrState, RetryClass, RunChecks, SettingsPatch, WaitReason, next_deadline,
@@ -431,24 +431,32 @@ fn by_red_target() -> FailureCause {
     FailureCause::Retry { class, evidence: vec!["adds".into()], on_target: true }
 }
 
-/// The first pull request of two has met the red target twice.
+/// The checks of a run fail as on the target, when they run again as well.
+fn meets_red_target(world: &mut World, checks: &RunChecks) {
+    fails_by(world, checks, by_red_target());
+    let again = next_checks(world);
+    assert_eq!(again.run, checks.run, "it runs again first");
+    fails_by(world, &again, by_red_target());
+}
+
+/// A pull request has met the red target.
 fn held() -> World {
     let (mut world, checks) = under_test(SettingsPatch::default(), 1);
-    fails_by(&mut world, &checks, by_red_target());
-    assert_eq!(retries(&world), [(RetryClass::SeenElsewhere, 1)], "it runs again first");
-    let again = next_checks(&mut world);
-    fails_by(&mut world, &again, by_red_target());
+    meets_red_target(&mut world, &checks);
+    assert_eq!(retries(&world), [(RetryClass::SeenElsewhere, 1)]);
     world
 }
 
-fn target_moves(world: &mut World) {
-    let head = Sha::new("e".repeat(40)).expect("a commit");
-    let tree = TreeId::new("f".repeat(40)).expect("a tree");
-    world.take_in(&Fact::TargetSeen { head, tree, read_at: world.at });
+fn is_held(world: &World, pr: u32) -> bool {
+    matches!(waits(world, pr), WaitReason::TargetRed { .. })
+}
+
+fn builds(world: &World) -> bool {
+    world.outbox.iter().any(|it| matches!(it.effect, Effect::BuildCandidate(_)))
 }
 
 #[test]
-fn a_red_target_holds_the_line_and_evicts_nothing() {
+fn a_red_target_holds_the_line_for_its_time_and_once_for_a_head() {
     let mut world = held();
     let (since, until) = (world.at, world.at.plus(Span::minutes(60)));
     let red = WaitReason::TargetRed { tests: vec!["adds".into()], since, until };
@@ -459,20 +467,34 @@ fn a_red_target_holds_the_line_and_evicts_nothing() {
     world.wait(Span::minutes(59));
     world.take_in(&Fact::TimePassed);
     assert!(world.outbox.is_empty() && waits(&world, 1) == red, "{:?}", world.outbox);
-
-    // It ends when the target moves: both are tested again, and the first is held no second time.
-    let mut moved = world.clone();
-    target_moves(&mut moved);
-    assert_eq!(moved.queue.header.red, None);
-    assert!(moved.outbox.iter().any(|it| matches!(it.effect, Effect::BuildCandidate(_))));
-
-    // It ends with its time, also if the target has not moved.
     world.wait(Span::minutes(1));
     world.take_in(&Fact::TimePassed);
-    assert_eq!(world.queue.header.red, None);
+    assert!(builds(&world) && !is_held(&world, 1));
+
+    // The target is still red: neither it nor the next one holds the line again.
+    for pr in 1..=2 {
+        let checks = next_checks(&mut world);
+        assert_eq!(checks.prs, [PrNumber(pr)]);
+        if pr == 1 {
+            fails_by(&mut world, &checks, by_red_target());
+        } else {
+            meets_red_target(&mut world, &checks);
+        }
+        assert_eq!(failed_because(&world, pr).0, FailReason::RequiredStatus, "#{pr}");
+    }
+}
+
+#[test]
+fn a_target_that_moves_ends_the_hold_and_may_be_red_again() {
+    let mut world = held();
+    world.push_target();
+    while let Some(fact) = world.facts.pop() {
+        world.take_in(&fact);
+    }
+    assert!(builds(&world) && !is_held(&world, 1));
     let checks = next_checks(&mut world);
     fails_by(&mut world, &checks, by_red_target());
-    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus, "once");
+    assert!(is_held(&world, 1), "{:?}", waits(&world, 1));
 }
 
 #[test]
@@ -482,10 +504,31 @@ fn an_urgent_pull_request_is_tested_on_a_red_target() {
     world.submit(2, Some(0)).expect("accepted");
     let repair = next_checks(&mut world);
     assert_eq!(repair.prs, [PrNumber(2)]);
-    assert!(matches!(waits(&world, 1), WaitReason::TargetRed { .. }));
+    assert!(is_held(&world, 1));
+    let mut other = world.clone();
     ends(&mut world, &repair, Success);
     world.settle();
-    assert_eq!(world.landed, [2, 1], "the repair has moved the target");
+    assert_eq!(world.landed, [2, 1], "the repair ends the hold");
+    // One that does not repair it fails, and the others are held as before.
+    meets_red_target(&mut other, &repair);
+    assert_eq!(failed_because(&other, 2).0, FailReason::RequiredStatus);
+    assert!(is_held(&other, 1));
+}
+
+#[test]
+fn a_run_ahead_that_lands_keeps_the_hold() {
+    let (mut world, first) = under_test(SettingsPatch::default(), 2);
+    let second = next_checks(&mut world);
+    meets_red_target(&mut world, &second);
+    assert!(is_held(&world, 2));
+    ends(&mut world, &first, Success);
+    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
+    let land = world.outbox.remove(0).effect;
+    world.run(&land);
+    let landed = world.facts.remove(0);
+    world.take_in(&landed);
+    assert_eq!(world.landed, [1]);
+    assert!(is_held(&world, 2), "{:?}", waits(&world, 2));
 }
 
 #[test]
@@ -503,6 +546,5 @@ fn only_a_red_target_holds_and_the_setting_switches_it_off() {
     // Switched off while it holds.
     let mut world = held();
     update(&mut world, off, None);
-    assert_eq!(world.queue.header.red, None);
-    assert!(world.outbox.iter().any(|it| matches!(it.effect, Effect::BuildCandidate(_))));
+    assert!(builds(&world) && !is_held(&world, 1));
 }

@@ -1,5 +1,6 @@
 //! What a landing consists of, and how it differs from what it should be, on the page of a merged pull request.
 
+use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{Composition, Entry, EntryState, Exit, LandingProof};
 use signalbox_wording::{Tone, compare_landing, composition, undo_landing};
 
@@ -42,10 +43,11 @@ pub(super) fn incident(place: &QueueAddress, entry: &Entry) -> Option<Section> {
         "stop",
         "What landed is not the target with the changes of its pull requests.",
         "The queue was paused when this was found. Undo the landing with a pull request before you \
-         resume the queue; the pull requests that landed need a new commit to be submitted again.",
+         resume the queue. The pull requests that landed need a new commit before they can be submitted \
+         again.",
     );
     let mut facts = vec![
-        ("Target before", Cell::to_copy(mismatch.base.to_string())),
+        ("Expected base", Cell::to_copy(mismatch.base.to_string())),
         ("Commit", Cell::to_copy(mismatch.commit.to_string())),
         ("Its tree", Cell::to_copy(mismatch.found.to_string())),
     ];
@@ -60,13 +62,15 @@ pub(super) fn incident(place: &QueueAddress, entry: &Entry) -> Option<Section> {
         }
         section = section.with(Block::Table(paths));
     }
-    let undo = undo_landing(&place.branch, entry.pr, mismatch);
+    let prs: Vec<PrNumber> = proof.changes.iter().map(|(pr, _)| *pr).collect();
+    let undo = undo_landing(&place.branch, &prs, mismatch);
     let compare = compare_landing(&place.branch, mismatch);
-    Some(
-        section
-            .with(Block::Part("Show what it changed:", compare))
-            .with(Block::Part("Undo it on a new branch:", undo)),
-    )
+    Some(section.with(Block::Part("List its commits and show what it changed:", compare)).with(
+        Block::Part(
+            "Undo all of these commits on a new branch, if none of them is the work of others:",
+            undo,
+        ),
+    ))
 }
 
 fn tree<T: ToString + PartialEq>(trees: Option<(&T, &T)>, proof: &LandingProof) -> Cell {

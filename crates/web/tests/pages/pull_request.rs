@@ -158,7 +158,7 @@ async fn a_wrong_landing_is_shown_with_the_commands_that_undo_it() {
     assert!(page.body.contains("This landing is wrong"), "{}", page.body);
     let incident = page.between("id=\"incident\"", "</section>");
     assert!(incident.contains("<code>file</code>"), "{incident}");
-    assert!(incident.contains(&format!("git diff --binary {sha} {}", proof.base)), "{incident}");
+    assert!(incident.contains(&format!("{sha} {} | git apply", proof.base)), "{incident}");
     let queue = admin.get("/acme/queue?repo=git.test%2Facme%2Fcalc&branch=main").await;
-    assert!(queue.body.contains(&format!("What landed as {sha} for #1 is not its base")));
+    assert!(queue.body.contains(&format!("{sha}, which landed #1, is not its base")));
 }

@@ -351,7 +351,7 @@ queue_events! {
     } optional { expected_tree: String, }
 
     /// What landed for a pull request is not its base with the changes. This was found afterwards: by
-    /// the landing itself, or by the nightly audit. The queue is paused.
+    /// the landing itself, or by the daily audit. The queue is paused.
     pull_request!(LandingMismatch => PullRequestLandingMismatch) {
         base_sha: String, composed_sha: String, composed_tree: String, paths: Vec<String>,
     } optional { expected_tree: String, }

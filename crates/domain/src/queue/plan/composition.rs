@@ -31,7 +31,8 @@ fn stop(builder: &mut TransitionBuilder, id: RunId, mismatch: &Mismatch) {
     builder.decision(Decision::CompositionMismatch { run: id, mismatch: mismatch.clone() });
     builder.emit_mismatch(id, prs.clone(), mismatch.clone());
     leave::requeue_run_and_behind(builder, id, QueuedReason::CompositionMismatch);
-    let reason = format!("the candidate of {}", described(&prs, mismatch));
+    let numbers = numbers(&prs);
+    let reason = format!("the candidate of {numbers} is not its base {}", described(mismatch));
     pause(builder, &reason);
 }
 
@@ -41,15 +42,20 @@ pub(super) fn landed_wrongly(
     prs: &[PrNumber],
     mismatch: &Mismatch,
 ) {
-    let commit = &mismatch.commit;
-    let reason = format!("what landed as {commit} for {}", described(prs, mismatch));
+    let (commit, numbers) = (&mismatch.commit, numbers(prs));
+    let reason =
+        format!("{commit}, which landed {numbers}, is not its base {}", described(mismatch));
     pause(builder, &reason);
 }
 
-/// The pull requests, and how a commit differs from their base with their changes.
-fn described(prs: &[PrNumber], mismatch: &Mismatch) -> String {
+fn numbers(prs: &[PrNumber]) -> String {
     let numbers: Vec<String> = prs.iter().map(|pr| format!("#{pr}")).collect();
-    let (of, base, found) = (numbers.join(", "), &mismatch.base, &mismatch.found);
+    numbers.join(", ")
+}
+
+/// How a commit differs from its base with the changes.
+fn described(mismatch: &Mismatch) -> String {
+    let (base, found) = (&mismatch.base, &mismatch.found);
     let expected = mismatch.expected.as_ref().map(|it| format!(", expected {it}"));
     let named = mismatch.paths.iter().take(NAMED_PATHS).cloned().collect::<Vec<_>>().join(", ");
     let differs = match mismatch.paths.len().saturating_sub(NAMED_PATHS) {
@@ -58,8 +64,7 @@ fn described(prs: &[PrNumber], mismatch: &Mismatch) -> String {
         more => format!("; it differs in {named} and {more} more"),
     };
     format!(
-        "{of} is not its base {base} with the changes of its pull requests: its tree is \
-         {found}{}{differs}",
+        "{base} with the changes of its pull requests: its tree is {found}{}{differs}",
         expected.unwrap_or_default()
     )
 }

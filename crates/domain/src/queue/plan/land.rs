@@ -12,7 +12,7 @@ use super::super::{
     Mode, PassReason, Queue, QueuedReason, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{composition, empty, facts, host_facts, landings, leave};
+use super::{composition, empty, facts, host_facts, landings, leave, red};
 
 /// Starts the landing of a tested candidate once everything that it contains is settled. Returns
 /// whether it did.
@@ -153,6 +153,8 @@ pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, landed: &Landed
     let added_nothing = base.as_ref() == Some(sha);
     host_facts::set_target(builder, sha, tree, builder.at);
     let Some(run) = builder.run(id) else { return };
+    let is_urgent = passed_by(&builder.queue, &run).iter().any(|it| it.priority.is_urgent());
+    red::landed(builder, is_urgent, sha);
     let candidate = run.candidate.clone();
     let tested = candidate.as_ref().map(|candidate| candidate.tree.clone());
     let merged = passed_by(&builder.queue, &run);

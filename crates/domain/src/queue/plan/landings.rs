@@ -95,12 +95,15 @@ fn mark(builder: &mut TransitionBuilder, entry: &Entry, mismatch: &Mismatch) -> 
     }
     let mut marked = entry.clone();
     let EntryState::Ended(exit) = &mut marked.state else { return false };
-    let Exit::Merged { proof: Some(proof), .. } = exit else { return false };
-    if proof.mismatch.is_some() {
+    let Exit::Merged { sha, proof: Some(proof), .. } = exit else { return false };
+    if proof.mismatch.is_some() || sha.as_ref() != Some(&mismatch.commit) {
         return false;
     }
     proof.mismatch = Some(mismatch.clone());
     report_mismatch(builder, entry, exit);
+    // A push from outside may have removed it since it was read.
+    let is_off = builder.queue.header.off_target.contains(&entry.pr);
+    marked.off_target_since = is_off.then(|| entry.off_target_since.unwrap_or(builder.at));
     builder.put_entry(marked);
     true
 }

@@ -17,7 +17,6 @@ mod host_facts;
 mod land;
 mod landings;
 mod leave;
-mod red;
 mod retry;
 mod start;
 mod timeouts;
@@ -29,7 +28,7 @@ use super::{Command, Fact, Queue, Refusal, Transition};
 
 use builder::TransitionBuilder;
 
-pub(super) use red::holds as held_by_red_target;
+pub(super) mod red;
 
 /// Carries out a command, or refuses it with the rule that it breaks. `at` is the time of the step.
 pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transition, Refusal> {
@@ -63,7 +62,7 @@ pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     }
     let runs = queue.by_status.next_due();
     let batch = queue.header.batch_due.filter(|_| queue.header.state.moves());
-    let red = queue.header.red.as_ref().map(|red| red.until);
+    let red = red::in_force(queue).map(|red| red.until);
     runs.into_iter().chain(batch).chain(red).chain(not_ready_deadline(queue)).min()
 }
 

@@ -13,7 +13,6 @@ use super::super::{
     Member, Mode, Queue, Reason, RunStatus, TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::red;
 
 /// The prefix of test branches.
 const TEST_BRANCHES: &str = "signalbox-merge";
@@ -33,9 +32,6 @@ pub(super) fn start(builder: &mut TransitionBuilder) -> bool {
     let mut blocked = Vec::new();
     let next = lanes::next_to_start(&builder.queue, builder.at, free, &mut blocked);
     let (group, until) = match next {
-        Next::Start(group) if group.iter().any(|entry| red::holds(&builder.queue, entry)) => {
-            (Vec::new(), None)
-        }
         Next::Start(group) => (shared(&builder.queue, &group), None),
         Next::Wait(until) => (Vec::new(), until),
     };

@@ -139,9 +139,9 @@ settings! {
     /// The most retries of the whole queue within an hour; 0 means that no failed check runs again.
     retries_per_hour: u32 = 20,
         "retriesPerHour", "Retries per hour", Failures, whole(0, 100, "");
-    /// The most minutes for which no test run starts while the target is red: the tests of a pull
-    /// request have failed as they fail on a stable branch, also when they ran again. A pull request
-    /// is held once, urgent ones are tested, and the hold ends when the target moves; 0 holds none.
+    /// The most minutes for which no test run starts while the target is red: the retries of a pull
+    /// request are used up, and its tests fail as in the newest results of the target. Urgent ones
+    /// are tested. The hold ends when the target moves, other than by the queue; 0 holds none.
     red_target_hold_minutes: u32 = 60,
         "redTargetHoldMinutes", "Hold while the target is red", Failures,
         whole(0, WEEK, "minutes");
