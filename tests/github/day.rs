@@ -196,8 +196,9 @@ async fn calls_in_a_line_of(count: usize) -> (f64, BTreeMap<String, (u32, u32)>)
     (number(paid) / number(count), by_kind(&log))
 }
 
-/// One line is five times as long as the other: `SIGNALBOX_GITHUB_PRS`, or 60. The longer a pull request
-/// waits, the more often its status and its comment are updated and it is read again.
+/// One line is five times as long as the other: `SIGNALBOX_GITHUB_PRS`, or 60. In a longer one the status
+/// and the comment are updated more often. A pull request whose mergeability the host computes again
+/// after each landing is read every four seconds until it is known.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merged_pull_request_costs_few_calls_in_a_long_line() {
     let length = if count() == 24 { 60 } else { count() };
