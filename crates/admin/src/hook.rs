@@ -10,7 +10,8 @@ use signalbox_domain::ports::Repository;
 use signalbox_domain::queue::Fact;
 use signalbox_git::{answer_push, read_push};
 use signalbox_hosts::{PushAnswer, PushCommand, PushOptions, PushedPullRequest};
-use signalbox_terminal::{causes, chain, complain, note, shell_word};
+use signalbox_terminal::{causes, chain, complain, note};
+use signalbox_wording::shell_word;
 use url::form_urlencoded;
 
 use crate::AdminError;

@@ -11,7 +11,8 @@ use signalbox_domain::token::{Scope, TokenText};
 use signalbox_git::BareRepository;
 use signalbox_hosts::CONFIG_FILE;
 use signalbox_services::{Error, NewToken, TokenService};
-use signalbox_terminal::{Format, complain, say, say_json, shell_word};
+use signalbox_terminal::{Format, complain, say, say_json};
+use signalbox_wording::shell_word;
 
 use crate::AdminError;
 use crate::doctor::sandbox;

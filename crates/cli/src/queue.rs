@@ -7,7 +7,8 @@ use signalbox_client::{
     Client, ClientError, Done, Priority, QueueChange, QueueRef, Reply, RequestedState,
 };
 use signalbox_domain::ids::RepoName;
-use signalbox_terminal::{Format, say_json, shell_word};
+use signalbox_terminal::{Format, say_json};
+use signalbox_wording::shell_word;
 
 use crate::server::{Repository, Server, repo, show};
 use crate::{CliError, queue_set, queue_status, queue_watch, queue_why};

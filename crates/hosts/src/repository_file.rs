@@ -1,4 +1,4 @@
-//! Reads a configuration file of a repository. Every user with the right to push writes it.
+//! Reads a configuration file of a repository. Any user who may push can write it.
 
 use std::cell::RefCell;
 

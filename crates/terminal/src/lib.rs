@@ -16,4 +16,4 @@ pub use progress::Progress;
 pub use screen::Screen;
 pub use signals::Signals;
 pub use table::{Cell, Table};
-pub use text::{causes, chain, one_line, plain, shell_word};
+pub use text::{causes, chain, one_line, plain};

@@ -35,15 +35,6 @@ pub(crate) fn escaped(json: &str) -> String {
     text
 }
 
-/// A word of a command, quoted if the shell would change it.
-pub fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// An error with its causes, on one line. A cause that the line ends with already is not repeated.
 pub fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -87,12 +78,5 @@ mod tests {
     fn json_keeps_its_values() {
         let text = "{\"name\": \"a\u{202e}\u{85}b\"}";
         assert_eq!(escaped(text), r#"{"name": "a\u202e\u0085b"}"#);
-    }
-
-    #[test]
-    fn words_are_quoted_only_if_the_shell_would_change_them() {
-        assert_eq!(shell_word("git.local/acme/calc"), "git.local/acme/calc");
-        assert_eq!(shell_word("it's $(x)"), r"'it'\''s $(x)'");
-        assert_eq!(shell_word(""), "''");
     }
 }

@@ -3,6 +3,8 @@
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::queue::Mismatch;
 
+use super::shell_word;
+
 /// The digits of a commit in the name of a branch.
 const SHORT: usize = 12;
 
@@ -32,15 +34,7 @@ pub fn undo_landing(branch: &BranchName, prs: &[PrNumber], mismatch: &Mismatch) 
 
 /// The command that fetches a branch, also if a tag has its name, and the fetched ref.
 fn fetch(branch: &BranchName) -> (String, String) {
-    let remote = quoted(&format!("refs/remotes/origin/{branch}"));
-    let refs = quoted(&format!("refs/heads/{branch}:refs/remotes/origin/{branch}"));
+    let remote = shell_word(&format!("refs/remotes/origin/{branch}"));
+    let refs = shell_word(&format!("refs/heads/{branch}:refs/remotes/origin/{branch}"));
     (format!("git fetch origin {refs}"), remote)
-}
-
-/// A word of a command, quoted if the shell would change it.
-fn quoted(word: &str) -> String {
-    if word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-:".contains(c)) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -67,7 +67,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
         },
         WaitReason::TargetRed { tests, since, until } => Wait {
             latest: Some(*until),
-            ..says("Target branch is red", "warning", Tone::Warning, "tests fail on the target branch itself, so nothing is tested until it moves", red_target(tests, *since).into(), "Is tested when the target branch moves, at the latest at the end of the hold. Submit the repair with the priority urgent.".into())
+            ..says("Target branch is red", "warning", Tone::Warning, "tests fail on the target branch itself, so nothing is tested until it moves", red_target(tests, *since).into(), "Is tested when the target branch moves, at the latest at the end of the hold. Submit the repair with priority urgent.".into())
         },
         WaitReason::PredecessorTesting { prs } => says("Waiting for pull requests ahead", "clock", Tone::Waiting, "pull requests ahead of it are still being tested", format!("waiting for {} ahead", list(prs, 0)).into(), "Merges right after the pull requests ahead of it.".into()),
         WaitReason::SuccessorTesting { prs } => says("Waiting for pull requests behind", "clock", Tone::Waiting, "a later run that contains it has passed, but others in that run are still being tested", format!("a later run that contains it has passed; waiting for {} in that run", list(prs, 0)).into(), "Merges when they have passed, too.".into()),
@@ -114,7 +114,9 @@ fn window(depth: u32) -> String {
 
 fn red_target(tests: &[String], since: Timestamp) -> String {
     let named = quoted(tests, ", ");
-    format!("{named} failed as on the target branch; no test run has started since {since}")
+    format!(
+        "{named} failed in the same way on the target branch; no test run has started since {since}"
+    )
 }
 
 fn quoted(names: &[String], separator: &str) -> String {

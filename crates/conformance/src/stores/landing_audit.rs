@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha, TokenId};
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha};
 use signalbox_domain::ports::{PullRequestQuery, QueueRef, Stores};
 use signalbox_domain::queue::{
     ChangeSource, CheckConclusion, Decision, EffectClass, Entry, EntryState, Exit, LandingProof,
@@ -10,11 +10,10 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
-use signalbox_domain::token::{Caller, Compatibility, Scope};
+use signalbox_domain::token::Caller;
 use signalbox_services::{
     Context, EffectRunner, LandingAudit, QueueChange, QueueService, SubmitOptions,
 };
-use uuid::Uuid;
 
 use super::Sample;
 use crate::fake_host::{Call, Failure, FakeHost, FakeHosts};
@@ -49,16 +48,7 @@ impl House {
             events: Arc::new(PlainEvents),
             notifier: Arc::new(Quiet),
         };
-        let caller = Caller {
-            org: org.id,
-            org_slug: org.slug.clone(),
-            token: TokenId(Uuid::from_u128(1)),
-            name: "tests".to_owned(),
-            scopes: Scope::ALL.to_vec(),
-            repos: Vec::new(),
-            compatibility: Compatibility::Specification,
-            source: None,
-        };
+        let caller = Sample::caller(&org);
         let queues = Arc::new(QueueService::new(context.clone()));
         let main = BranchName::new("main").expect("a branch");
         let (mode, slots) = (Mode::Single, Some(2));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::ids::{
-    BranchName, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, Sha, TreeId,
+    BranchName, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, Sha, TokenId, TreeId,
 };
 use signalbox_domain::ports::{
     Commit, CommitError, EventRecord, EventWriter, Loaded, Org, QueuePlace, QueueRef, Repository,
@@ -17,6 +17,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::token::{Caller, Compatibility, Scope};
 use uuid::Uuid;
 
 use crate::plain_events::PlainEvents;
@@ -63,6 +64,20 @@ impl<'a> Sample<'a> {
         let slug = OrgSlug::new(slug).expect("a slug");
         let org = Org { id: OrgId(Uuid::new_v4()), slug, created_at: at(0) };
         stores.account.orgs.create(&org).await.expect("an organization")
+    }
+
+    /// A caller with every right in an organization.
+    pub fn caller(org: &Org) -> Caller {
+        Caller {
+            org: org.id,
+            org_slug: org.slug.clone(),
+            token: TokenId(Uuid::from_u128(1)),
+            name: "tests".to_owned(),
+            scopes: Scope::ALL.to_vec(),
+            repos: Vec::new(),
+            compatibility: Compatibility::Specification,
+            source: None,
+        }
     }
 
     /// Creates a repository of an organization.

@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use signalbox_domain::ids::{BranchName, RepoName, TokenId};
+use signalbox_domain::ids::{BranchName, RepoName};
 use signalbox_domain::ports::{Org, Stores};
 use signalbox_domain::queue::{ChangeSource, CheckConclusion, EffectClass, Mode, RequestedState};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
-use signalbox_domain::token::{Caller, Compatibility, Scope};
+use signalbox_domain::token::Caller;
 use signalbox_services::{
     Context, EffectRunner, JobService, QueueChange, QueueService, StatusReporter, SubmitOptions,
     Sweeper,
 };
-use uuid::Uuid;
 
 use super::Sample;
 use crate::fake_host::{Call, FakeForge, FakeHost, FakeHosts};
@@ -107,16 +106,7 @@ impl Cluster {
             events: Arc::new(PlainEvents),
             notifier: Arc::new(Quiet),
         };
-        let caller = Caller {
-            org: org.id,
-            org_slug: org.slug.clone(),
-            token: TokenId(Uuid::from_u128(1)),
-            name: "tests".to_owned(),
-            scopes: Scope::ALL.to_vec(),
-            repos: Vec::new(),
-            compatibility: Compatibility::Specification,
-            source: None,
-        };
+        let caller = Sample::caller(org);
         let servers = (0..servers).map(|_| Arc::new(Server::new(&context))).collect();
         let main = BranchName::new("main").expect("a branch");
         Self { clock, host, forge, servers, caller, repo, main }

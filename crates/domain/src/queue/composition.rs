@@ -37,7 +37,7 @@ pub struct Composition {
 }
 
 impl Composition {
-    /// Why a landing was not checked that others had made before the queue.
+    /// Why a landing that others made before the queue was not checked.
     pub const FOUND_ON_TARGET: &'static str = "it was on the target already, with another tree";
 
     /// The tree was computed a second time.

@@ -1,4 +1,5 @@
-//! What a landing consists of, and how it differs from what it should be, on the page of a merged pull request.
+//! What a landing consists of, and how it differs from what it should be, on the page of a merged
+//! pull request.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{Composition, Entry, EntryState, Exit, LandingProof};
