@@ -58,7 +58,7 @@ pub(crate) struct CheckResultRequest {
     #[schema(value_type = Option<CheckConclusionWord>)]
     conclusion: Field<Text>,
     /// The URL of its details, shown on the pages.
-    #[schema(value_type = Option<String>, max_length = 2000, pattern = r"^(https?://[^\s\x00-\x1f\x7f]+)?$")]
+    #[schema(value_type = Option<String>, max_length = 2000, pattern = r"^(https?://[^\s\x00-\x1f\x7f-\x9f]+)?$")]
     url: Field<Text>,
     /// One line of detail, without control characters.
     #[schema(value_type = Option<String>, max_length = 500, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
