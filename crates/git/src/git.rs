@@ -7,11 +7,12 @@ use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use signalbox_domain::ids::{Sha, TreeId};
 use signalbox_domain::ports::{Head, HostError};
 use signalbox_domain::time::Timestamp;
 use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::commit::{COMMITTER, RawCommit, written};
 use crate::done::Done;
@@ -326,7 +327,32 @@ async fn finish(command: Command, what: &str, input: Option<&str>) -> Result<Don
     finish_within(TIME_LIMIT, command, what, input).await
 }
 
-/// Runs a command of git; it is killed when it does not end in time.
+/// The processes of a call of git, which starts others to fetch. They are killed when it is dropped.
+struct ProcessGroup(Option<Pid>);
+
+impl ProcessGroup {
+    /// The group of a process that was started as its leader.
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)))
+    }
+
+    /// Leaves them as they are.
+    fn release(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            // There may be none left.
+            let _gone = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+/// Runs a command of git; it is killed with all that it has started when it does not end in time, or
+/// when this future is dropped.
 pub(crate) async fn finish_within(
     limit: Duration,
     mut command: Command,
@@ -338,8 +364,10 @@ pub(crate) async fn finish_within(
     }
     let unavailable = |words: String| HostError::Unavailable { words };
     let mut child = command
+        .process_group(0)
         .spawn()
         .map_err(|error| unavailable(format!("could not start git {what}: {error}")))?;
+    let group = ProcessGroup::of(&child);
     if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
         // A program that ends before it has read everything reports that by its exit code.
         drop(stdin.write_all(input.as_bytes()).await);
@@ -353,6 +381,7 @@ pub(crate) async fn finish_within(
         .map_err(|error| {
             unavailable(format!("could not read the output of git {what}: {error}"))
         })?;
+    group.release();
     Ok(Done {
         what: what.to_owned(),
         code: output.status.code(),
@@ -412,6 +441,40 @@ mod tests {
         assert_eq!(writable_date("1700000000 -0730").as_deref(), Some("@1700000000 -0730"));
         for refused in ["", "5", "x +0000", "99999999999999999999 +0000", "5 0000", "5 +00"] {
             assert_eq!(writable_date(refused), None, "{refused:?}");
+        }
+    }
+
+    /// Whether a process runs: it has ended when only its status is left.
+    fn runs(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    }
+
+    #[tokio::test]
+    async fn what_a_call_has_started_ends_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("pid");
+        let script =
+            format!("sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait", file.display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.kill_on_drop(true);
+        let call = finish_within(Duration::from_secs(1_000), command, "fetch", None);
+        let started = async {
+            loop {
+                if let Ok(pid) = std::fs::read_to_string(&file) {
+                    break pid.trim().to_owned();
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let pid = tokio::select! {
+            done = call => panic!("{done:?}"),
+            pid = started => pid,
+        };
+        // The call was dropped.
+        while runs(&pid) {
+            tokio::task::yield_now().await;
         }
     }
 }
