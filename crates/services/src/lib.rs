@@ -69,6 +69,7 @@ mod submit;
 mod sweep;
 mod targets;
 mod tokens;
+mod undecided;
 mod uploads;
 mod watch;
 mod webhooks;

@@ -12,11 +12,16 @@ use signalbox_domain::queue::{Entry, EntryState, Fact, Mergeability, Queue};
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::effect_runner::is_kept_waiting;
+use super::undecided::Undecided;
 use super::{Error, QueueContext, QueueService};
 
 /// The most pull requests of a queue that one round reads; the next round continues with the
 /// others.
 const READ_AT_ONCE: usize = 50;
+/// The most pull requests of a queue that one round reads because the host was still computing their
+/// mergeability: the first ones of the line. Every landing makes the host compute again, so that the
+/// cost of a landing would grow with the line.
+const UNDECIDED_AT_ONCE: usize = 10;
 /// How long, in minutes, an orphaned branch must not move before it is deleted. Other servers use
 /// branches that this one does not know, each for a few minutes at most.
 const STRAY_MINUTES: u32 = 15;
@@ -29,6 +34,7 @@ pub struct Sweeper {
     read_at: Mutex<BTreeMap<QueueRef, Timestamp>>,
     confirmed: Mutex<BTreeMap<QueueRef, BTreeMap<PrNumber, Confirmed>>>,
     strays: Mutex<BTreeMap<RepoPlace, BTreeMap<BranchName, Seen>>>,
+    undecided: Undecided,
 }
 
 /// A pull request's fingerprint when the host last agreed with the queue, and when the queue read
@@ -62,6 +68,7 @@ impl Sweeper {
             read_at: Mutex::new(BTreeMap::new()),
             confirmed: Mutex::new(BTreeMap::new()),
             strays: Mutex::new(BTreeMap::new()),
+            undecided: Undecided::default(),
         }
     }
 
@@ -95,6 +102,7 @@ impl Sweeper {
                 self.undecided(key, queue, repository, host.as_ref()).await?;
             }
         }
+        self.undecided.keep_only(&watched.iter().map(|(key, _)| key.queue).collect());
         Ok(())
     }
 
@@ -154,7 +162,8 @@ impl Sweeper {
         true
     }
 
-    /// Reads the pull requests again whose mergeability the host was still computing.
+    /// Reads the pull requests again whose mergeability the host was still computing, after growing
+    /// pauses.
     async fn undecided(
         &self,
         key: &QueueKey,
@@ -166,11 +175,14 @@ impl Sweeper {
             entry.state == EntryState::NotReady
                 && entry.pull_request.mergeability == Mergeability::InProgress
         };
-        let prs = queue.entries_in_order().filter(undecided).map(|entry| entry.pr);
-        for pr in prs.take(READ_AT_ONCE).collect::<Vec<_>>() {
+        let target = queue.header.target.head.as_ref();
+        let undecided = queue.entries_in_order().filter(undecided).map(|entry| entry.pr).collect();
+        let due = self.undecided.due(key.queue, target, undecided, self.context.clock.now());
+        for pr in due.into_iter().take(UNDECIDED_AT_ONCE) {
             let read_at = self.context.clock.now();
+            self.undecided.was_read(key.queue, target, pr, read_at);
             let query = PullRequestQuery::Number(pr);
-            // A pull request that cannot be read now is read in the next round.
+            // A pull request that cannot be read now is read after its pause.
             let Ok(Some(seen)) = host.pull_request(repository, &query).await else { break };
             let fact = Fact::PullRequestSeen { pull_request: Box::new(seen), read_at };
             self.queues.absorb(key.queue, fact).await?;
