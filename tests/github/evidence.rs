@@ -251,3 +251,52 @@ async fn a_red_target_holds_a_pull_request_until_it_is_repaired() {
     system.until_state(&innocent, "MERGED").await;
     system.until_state(&behind, "MERGED").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_log_shows_a_failing_machine_runs_again_and_the_end_of_its_log_is_shown() {
+    let system = system().await;
+    let messages = json!({ "infrastructureMessages": ["No space left on device"] });
+    system.call("updateQueue", messages).await;
+    let double = &system.world.double;
+    let log = "2026-01-02T03:04:05.1234567Z FAILED: 1 of 3\n\
+               2026-01-02T03:04:06.1234567Z write: No space left on device\n\
+               2026-01-02T03:04:07.1234567Z ##[error]Process completed with exit code 1.\n\
+               2026-01-02T03:04:08.1234567Z Post job cleanup.\n";
+    double.set_log("test", log);
+    let (innocent, sha) = under_test(&system, "innocent").await;
+    double.report_run(&sha, &Reported::ended("test", "failure"));
+    let shown = json!({
+        "kind": "retrying", "class": "INFRASTRUCTURE", "attempt": 1, "of": 2,
+        "evidence": ["test: write: No space left on device"],
+    });
+    system
+        .until("the retry is shown", async |it: &System| {
+            it.entry(&innocent).await["waitReason"] == shown
+        })
+        .await;
+    system.until("it runs again", async |it: &System| reruns(it) == 1).await;
+    double.report_run(&sha, &Reported::ended("test", "success"));
+    system.until_state(&innocent, "MERGED").await;
+
+    // A failed test counts, whatever else was printed.
+    let (guilty, sha) = under_test(&system, "guilty").await;
+    let branch = format!("signalbox-merge/pr-{}", guilty.pr);
+    let failed = report(&[("adds", Some("2 is not 3")), ("solid", None)]);
+    upload(&system, &branch, &sha, failed).await;
+    double.report_run(&sha, &Reported::ended("test", "failure"));
+    system.until_state(&guilty, "FAILED").await;
+    assert_eq!(reruns(&system), 1, "a new failure never runs again");
+    let asked = json!({ "pr": { "number": guilty.pr.0 } });
+    let explained = system.call("explainFailure", asked).await;
+    let check = &explained["failedChecks"][0];
+    let end = "FAILED: 1 of 3\nwrite: No space left on device\n\
+               ##[error]Process completed with exit code 1.";
+    assert_eq!(check["output"], end, "{explained}");
+
+    // Another message is none.
+    double.set_log("test", "2 is not 3\n");
+    let (other, sha) = under_test(&system, "other").await;
+    double.report_run(&sha, &Reported::ended("test", "failure"));
+    system.until_state(&other, "FAILED").await;
+    assert_eq!(reruns(&system), 1);
+}

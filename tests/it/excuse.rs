@@ -127,3 +127,46 @@ async fn a_quarantined_test_does_not_block_the_queue_on_sqlite() {
 async fn a_quarantined_test_does_not_block_the_queue_on_postgres() {
     a_quarantined_test_does_not_block_the_queue(On::Postgres).await;
 }
+
+/// A check that fails with a message of a failing machine runs again, but not if a test failed.
+async fn a_failing_machine_is_found_by_its_message(on: On) {
+    let system = System::new(on, "exit 0\n", 1).await;
+    let (ailing, tried) = (system.path("ailing"), system.path("tried"));
+    let check = format!(
+        "echo >> '{tried}'\n\
+         if [ -e '{ailing}' ]; then\n\
+         rm '{ailing}'; printf 'cc: \\033[31mNo space left\\033[0m on device\\n'; exit 1\n\
+         fi\n\
+         [ -e sound ] && echo 'No space left on device'\n\
+         {CHECK}",
+        tried = tried.display(),
+        ailing = ailing.display(),
+    );
+    let tries = || std::fs::read_to_string(&tried).expect("a file").lines().count();
+    let fail = || std::fs::write(&ailing, "").expect("written");
+    let files = [(".signalbox.toml", CONFIG), ("check.sh", check.as_str())];
+    land(&system, "start", &files).await;
+    fail();
+    let pr = submitted(&system, "unlucky", &[("a", "x\n")]).await;
+    system.until_state(pr, "FAILED").await;
+    let messages = json!({"infrastructureMessages": ["No space left on device"]});
+    system.call("updateQueue", messages).await;
+    let before = tries();
+    fail();
+    land(&system, "lucky", &[("b", "x\n")]).await;
+    assert_eq!(tries() - before, 2);
+    let before = tries();
+    let pr = submitted(&system, "failed-test", &[("sound", "fails\n")]).await;
+    system.until_state(pr, "FAILED").await;
+    assert_eq!(tries() - before, 1, "a new failure never runs again");
+}
+
+#[tokio::test]
+async fn a_failing_machine_is_found_by_its_message_on_sqlite() {
+    a_failing_machine_is_found_by_its_message(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_failing_machine_is_found_by_its_message_on_postgres() {
+    a_failing_machine_is_found_by_its_message(On::Postgres).await;
+}

@@ -43,6 +43,9 @@ struct Settings {
     /// `diff`, `local` or `off`; default: `diff`. `local` keeps mirrors of the repositories below
     /// `checks` in the server's `data_dir`.
     verify: Option<Verify>,
+    /// Whether writes are kept below the limits that GitHub publishes beside the quota; default: `true`
+    /// for the API of github.com and ghe.com, `false` for others, whose limits are off by default.
+    pace_writes: Option<bool>,
 }
 
 fn read(table: Table) -> Result<Arc<dyn HostSettings>, SettingError> {
@@ -62,6 +65,7 @@ fn example() -> Table {
         reread_seconds: Some(600),
         command_prefix: Some("/signalbox".into()),
         verify: Some(Verify::Diff),
+        pace_writes: Some(true),
     })
 }
 
@@ -101,9 +105,11 @@ impl HostSettings for Settings {
         // The only TLS provider of this process; another part may have installed it already.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let reread_after = Span::seconds(self.reread_seconds());
+        let api_url = self.api_url.clone().unwrap_or_else(|| api_url(&self.host));
         let config = GitHubConfig {
             host: self.host.clone(),
-            api_url: self.api_url.clone().unwrap_or_else(|| api_url(&self.host)),
+            pace_writes: self.pace_writes.unwrap_or_else(|| has_published_limits(&api_url)),
+            api_url,
             credentials: self.credentials()?,
             credentials_file: self
                 .private_key_file
@@ -193,6 +199,13 @@ fn api_url(host: &str) -> String {
     format!("https://{host}/api/v3")
 }
 
+/// Whether GitHub itself runs an API, and publishes its limits.
+fn has_published_limits(api_url: &str) -> bool {
+    let url = url::Url::parse(api_url).ok();
+    let host = url.as_ref().and_then(url::Url::host_str).unwrap_or_default();
+    host == "api.github.com" || host.ends_with(".ghe.com")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +214,20 @@ mod tests {
     fn the_api_is_where_the_host_has_it() {
         assert_eq!(api_url("github.com"), "https://api.github.com");
         assert_eq!(api_url("git.acme.example"), "https://git.acme.example/api/v3");
+    }
+
+    #[test]
+    fn writes_are_paced_where_limits_are_published() {
+        for (url, is_paced) in [
+            ("https://api.github.com", true),
+            ("https://API.github.com/", true),
+            ("https://api.acme.ghe.com", true),
+            ("https://git.acme.example/api/v3", false),
+            ("https://api.github.com.evil.example", false),
+            ("http://127.0.0.1:3000", false),
+        ] {
+            assert_eq!(has_published_limits(url), is_paced, "{url}");
+        }
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub struct GitHubConfig {
     pub public_url: String,
     /// Whether the composition of candidates is checked.
     pub verify: Verify,
+    /// Whether writes are kept below the limits that GitHub publishes beside the quota.
+    pub pace_writes: bool,
 }
 
 /// Why a host cannot be set up.
@@ -93,7 +95,8 @@ impl GitHubHost {
         let url = Url::parse(&config.api_url).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| ConfigError::Address(config.api_url.clone()))?;
-        let client = Client::new(&url, config.credentials, config.credentials_file, clock);
+        let (credentials, file) = (config.credentials, config.credentials_file);
+        let client = Client::new(&url, credentials, file, config.pace_writes, clock);
         let client = client.map_err(|error| ConfigError::Client(error.to_string()))?;
         Ok(Self {
             client,

@@ -12,6 +12,7 @@ mod diagnose;
 mod forge;
 mod forks;
 mod host;
+mod job_log;
 mod land;
 mod markdown;
 mod prose;

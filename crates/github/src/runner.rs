@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, Sha};
-use signalbox_domain::ports::{ChecksJob, ChecksRunner, ChecksSink, HostError, Repository};
+use signalbox_domain::ports::{
+    CheckOutput, ChecksJob, ChecksRunner, ChecksSink, HostError, Repository, SinkClosed,
+};
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use signalbox_domain::time::Span;
 use tokio::sync::Notify;
@@ -108,6 +110,10 @@ impl GitHubChecks {
                 }
             }
             let fresh = news(&told, &reports);
+            // A log may show that a machine failed, so it is stored before the failure is reported.
+            if self.keep_logs(job, &fresh, sink).await.is_err() {
+                return Ok(());
+            }
             if !fresh.is_empty() && sink.report(fresh).await.is_err() {
                 return Ok(());
             }
@@ -121,6 +127,42 @@ impl GitHubChecks {
                 () = sink.closed() => return Ok(()),
             }
         }
+    }
+}
+
+impl GitHubChecks {
+    /// Stores what failed jobs of workflows printed, of the required checks.
+    async fn keep_logs(
+        &self,
+        job: &ChecksJob,
+        reports: &[CheckReport],
+        sink: &dyn ChecksSink,
+    ) -> Result<(), SinkClosed> {
+        for report in reports.iter().filter(|it| job.checks.required.contains(&it.name)) {
+            let has_run = matches!(
+                report.conclusion,
+                Some(CheckConclusion::Failure | CheckConclusion::TimedOut)
+            );
+            if !has_run {
+                continue;
+            }
+            let log = self.0.job_log(&job.repository.name, report).await;
+            let text = match log {
+                Some(text) => text,
+                None if job.checks.again.is_empty() => continue,
+                // In place of the log of an earlier attempt.
+                None => String::new(),
+            };
+            let output = CheckOutput {
+                org: job.repository.org,
+                run: job.checks.run,
+                check: report.name.clone(),
+                text,
+                at: self.0.client.clock.now(),
+            };
+            sink.output(output).await?;
+        }
+        Ok(())
     }
 }
 

@@ -138,6 +138,7 @@ mod tests {
             command_prefix: "/signalbox".into(),
             public_url: "https://queue.example".into(),
             verify: Verify::Diff,
+            pace_writes: false,
         };
         GitHubHost::new(config, Arc::new(ManualClock::default())).expect("a host")
     }

@@ -7,7 +7,7 @@ use signalbox_domain::flaky::{
     TestedChanges, Trust, UploadId, UploadSource, known_failure,
 };
 use signalbox_domain::ids::Sha;
-use signalbox_domain::ports::{FlakyStores, RepoRef, Repository};
+use signalbox_domain::ports::{CheckLog, FlakyStores, RepoRef, Repository};
 use signalbox_domain::queue::{
     CheckCause, CheckConclusion, CheckReport, FailureCause, Queue, RetryClass, TestRun,
 };
@@ -15,6 +15,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::{Severity, UploadRecord, UploadState};
 
 use super::Error;
+use super::failure_reads::without_sequences;
 use super::flaky::settings_of;
 
 /// The most uploads of a repository that are looked through, the newest first.
@@ -25,6 +26,8 @@ const MOST_ATTEMPTS: u32 = 1_000;
 const MOST_TESTS: usize = 100;
 /// The most runs of a test that are read.
 const MOST_RUNS: u32 = 200;
+/// The most characters of a line of output that are kept as evidence.
+const MOST_OF_A_LINE: usize = 200;
 /// The tolerance for clocks of CI machines, in hours.
 const CLOCKS_HOURS: u32 = 24;
 
@@ -55,6 +58,7 @@ impl FailedRun<'_> {
 /// none, unless it is declared to upload results; then they are awaited.
 pub(super) async fn causes(
     stores: &FlakyStores,
+    check_log: &dyn CheckLog,
     failed: &FailedRun<'_>,
     checks: &[CheckReport],
 ) -> Result<Vec<CheckCause>, Error> {
@@ -86,7 +90,17 @@ pub(super) async fn causes(
             .copied()
             .filter(|upload| is_of(upload, check, failed.run))
             .collect();
-        if let Some(cause) = cause(stores, failed, check, &of_check, &candidate.sha).await? {
+        let by_tests = cause(stores, failed, check, &of_check, &candidate.sha).await?;
+        // A failed test may be a new failure, whatever else was printed.
+        let has_no_failed_test = of_check.iter().all(|upload| {
+            is_read(upload) && upload.taken_in.as_ref().is_some_and(|outcome| outcome.failed == 0)
+        });
+        let by_output = if has_no_failed_test {
+            failing_machine(check_log, failed, check).await?
+        } else {
+            None
+        };
+        if let Some(cause) = by_output.or(by_tests) {
             found.push(CheckCause { check: check.name.clone(), at: check.at, cause });
         }
     }
@@ -157,6 +171,31 @@ async fn cause(
         && check.conclusion == Some(CheckConclusion::Failure)
         && uploads.iter().all(|upload| is_whole(upload));
     Ok(Some(verdict(&tests, may_excuse)))
+}
+
+/// A failure of a machine, if the output of a check has one of the queue's messages in a line. The
+/// author of the changes can print such a line; it costs no more than the budget of retries.
+async fn failing_machine(
+    check_log: &dyn CheckLog,
+    failed: &FailedRun<'_>,
+    check: &CheckReport,
+) -> Result<Option<FailureCause>, Error> {
+    let messages = &failed.queue.header.settings.infrastructure_messages;
+    if messages.is_empty() || check.conclusion != Some(CheckConclusion::Failure) {
+        return Ok(None);
+    }
+    let output = check_log.read(failed.repository.org, failed.run.id, &check.name).await?;
+    // An earlier attempt may have left one.
+    let Some(output) = output.filter(|output| output.at >= failed.since()) else {
+        return Ok(None);
+    };
+    let text = without_sequences(&output.text);
+    let is_message = |line: &&str| messages.iter().any(|message| line.contains(message.as_str()));
+    Ok(text.lines().find(is_message).map(|line| {
+        let line: String = line.trim().chars().take(MOST_OF_A_LINE).collect();
+        let evidence = vec![format!("{}: {line}", check.name)];
+        FailureCause::Retry { class: RetryClass::Infrastructure, evidence, on_target: false }
+    }))
 }
 
 /// Whether an upload was read completely.

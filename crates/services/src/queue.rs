@@ -294,7 +294,9 @@ impl QueueService {
         };
         let Some(run) = queue.run(run) else { return Ok(Vec::new()) };
         let failed = FailedRun { repository: &repository, queue: &queue, run };
-        failure_causes::causes(&self.context().tests, &failed, checks).await
+        let context = self.context();
+        let check_log = context.stores.check_log.as_ref();
+        failure_causes::causes(&context.tests, check_log, &failed, checks).await
     }
 
     /// Whether a run waits for the reports of this attempt: the one that repeats these checks. A

@@ -4,8 +4,10 @@ mod address;
 mod answer;
 mod auth;
 mod cache;
+mod pace;
 mod reply;
 mod source;
+mod tail;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +32,7 @@ pub(crate) use reply::{Answer, Refused};
 use answer::Quota;
 use auth::{InstallationToken, Installations, app_token};
 use cache::{Cached, EtagCache};
+use pace::{Cost, Pace};
 use reply::{silent, unreadable};
 use source::Source;
 
@@ -60,17 +63,20 @@ pub(crate) struct Client {
     installations: Installations,
     cache: EtagCache,
     blocked_until: Mutex<Option<Timestamp>>,
+    pace: Option<Pace>,
     quota: Mutex<Quota>,
     calls: AtomicU64,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Client {
-    /// A client for the API at that address.
+    /// A client for the API at that address. `paces` says whether writes are kept below the host's
+    /// published limits.
     pub(crate) fn new(
         api: &Url,
         credentials: Credentials,
         file: Option<PathBuf>,
+        paces: bool,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
@@ -85,6 +91,7 @@ impl Client {
             installations: Installations::default(),
             cache: EtagCache::default(),
             blocked_until: Mutex::new(None),
+            pace: paces.then(Pace::default),
             quota: Mutex::new(Quota::default()),
             calls: AtomicU64::new(0),
             clock,
@@ -379,23 +386,15 @@ impl Client {
         body: Option<&Value>,
     ) -> Result<Answer, Refused> {
         let what = format!("{method} {}", address.path());
-        if let Some(retry_at) = self.blocked() {
-            return Err(HostError::RateLimited { retry_at }.into());
-        }
+        self.admit(method, address)?;
         let cached = (method == Method::GET).then(|| self.cache.get(address.as_str())).flatten();
-        let mut request = self
-            .http
-            .request(method.clone(), address.as_str())
-            .header("accept", "application/vnd.github+json")
-            .header("x-github-api-version", API_VERSION)
-            .bearer_auth(token);
+        let mut request = self.request(token, method, address);
         if let Some(cached) = &cached {
             request = request.header(IF_NONE_MATCH, &cached.etag);
         }
         if let Some(body) = body {
             request = request.json(body);
         }
-        self.calls.fetch_add(1, Ordering::Relaxed);
         let mut reply = request.send().await.map_err(|error| silent(&what, error))?;
         let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
         let now = self.clock.now();
@@ -435,6 +434,25 @@ impl Client {
         }
         let scopes = text("x-oauth-scopes").map(ToOwned::to_owned);
         Ok(Answer { status, body, next, scopes })
+    }
+
+    /// Refuses a call while the host limits calls, and a write that would exceed a published limit.
+    fn admit(&self, method: &Method, address: &Url) -> Result<(), HostError> {
+        if let Some(retry_at) = self.blocked() {
+            return Err(HostError::RateLimited { retry_at });
+        }
+        let Some(pace) = &self.pace else { return Ok(()) };
+        let admitted = pace.admit(Cost::of(method, address.path()), self.clock.now());
+        admitted.map_err(|retry_at| HostError::RateLimited { retry_at })
+    }
+
+    fn request(&self, token: &str, method: &Method, address: &Url) -> reqwest::RequestBuilder {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.http
+            .request(method.clone(), address.as_str())
+            .header("accept", "application/vnd.github+json")
+            .header("x-github-api-version", API_VERSION)
+            .bearer_auth(token)
     }
 
     fn blocked(&self) -> Option<Timestamp> {

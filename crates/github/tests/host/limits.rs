@@ -4,7 +4,9 @@ use std::process::Command;
 
 use serde_json::json;
 use signalbox_domain::ids::BranchName;
-use signalbox_domain::ports::{Forge, GitHost, HostError, PullRequestQuery, Severity};
+use signalbox_domain::ports::{
+    Announcement, Forge, GitHost, HostError, PullRequestQuery, Severity,
+};
 use signalbox_domain::time::Span;
 use signalbox_github::Credentials;
 use signalbox_testkit::github_double::Fault;
@@ -13,7 +15,10 @@ use tempfile::TempDir;
 use crate::world::World;
 
 fn started() -> World {
-    let world = World::new();
+    prepared(World::new())
+}
+
+fn prepared(world: World) -> World {
     world.commit(&[("a.txt", "base\n")], "base");
     world.push("main");
     world
@@ -154,4 +159,52 @@ async fn wrong_credentials_fail_no_pull_request() {
     let Err(HostError::CredentialRejected { words }) = answer else { panic!("{answer:?}") };
     assert!(words.contains("credentials") && !words.contains("wrong"), "{words}");
     assert!(!format!("{:?}", Credentials::token("sesame")).contains("sesame"));
+}
+
+/// Hundreds of pull requests are announced at the same time, and branches are deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_stay_below_the_published_limits() {
+    let world = prepared(World::paced());
+    let change = world.open("topic", &[("b.txt", "b\n")]);
+    world.double.limit_writes(world.clock.clone());
+    let began = signalbox_domain::ports::Clock::now(&*world.clock);
+    let (mut texts, mut deleted, mut rounds) = (600, 400, 0);
+    let mut hold_until = None;
+    while texts + deleted > 0 {
+        rounds += 1;
+        let announcement = Announcement {
+            pr: change.pr,
+            queue: BranchName::new("main").expect("a branch"),
+            status: None,
+            comment: Some(format!("text {texts}")),
+            labels: None,
+        };
+        let now = signalbox_domain::ports::Clock::now(&*world.clock);
+        let mut next = None;
+        if texts > 0 && hold_until.is_none_or(|until| until <= now) {
+            match world.host.announce(&world.repository, &announcement).await {
+                Ok(()) => texts -= 1,
+                Err(HostError::RateLimited { retry_at }) => hold_until = Some(retry_at),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        if deleted > 0 {
+            let branch = BranchName::new(format!("stray/{deleted}")).expect("a branch");
+            match world.host.delete_branch(&world.repository, &branch, None).await {
+                Ok(()) => deleted -= 1,
+                Err(HostError::RateLimited { retry_at }) => next = Some(retry_at),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let is_held = texts == 0 || hold_until.is_some_and(|until| until > now);
+        let waits = next.or(hold_until).filter(|_| is_held && (deleted == 0 || next.is_some()));
+        if let Some(until) = waits {
+            world.clock.advance(until.since(now));
+        }
+        assert!(rounds < 10_000, "{texts} texts and {deleted} branches are left");
+    }
+    assert_eq!(world.double.exceeded_limits(), 0);
+    let took = signalbox_domain::ports::Clock::now(&*world.clock).since(began);
+    assert!(took >= Span::hours(1), "600 texts in {took:?}");
+    assert!(took <= Span::minutes(70), "600 texts in {took:?}");
 }

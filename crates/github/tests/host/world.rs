@@ -50,6 +50,7 @@ pub(crate) fn config(url: &str, credentials: Credentials) -> GitHubConfig {
         command_prefix: "/signalbox".into(),
         public_url: "https://queue.example".into(),
         verify: Verify::Diff,
+        pace_writes: false,
     }
 }
 
@@ -59,7 +60,14 @@ impl World {
     }
 
     pub(crate) fn with(credentials: Credentials, prepare: impl FnOnce(&GitHubDouble)) -> Self {
-        Self::connected(Verify::Diff, credentials, prepare, |host, _| host)
+        Self::connected(credentials, |config| config, prepare, |host, _| host)
+    }
+
+    /// A world whose adapter paces its writes.
+    pub(crate) fn paced() -> Self {
+        let credentials = Credentials::token(TOKEN).expect("a token");
+        let paced = |config| GitHubConfig { pace_writes: true, ..config };
+        Self::connected(credentials, paced, |_| {}, |host, _| host)
     }
 
     /// A world whose candidates are computed again in a mirror with these limits.
@@ -73,7 +81,8 @@ impl World {
         prepare: impl FnOnce(&GitHubDouble),
     ) -> Self {
         let recomputer = Arc::new(Mirrors::new(limits));
-        Self::connected(Verify::Local, credentials, prepare, |host, folder| {
+        let local = |config| GitHubConfig { verify: Verify::Local, ..config };
+        Self::connected(credentials, local, prepare, |host, folder| {
             host.recomputing(recomputer, folder.join("mirrors"))
         })
     }
@@ -84,8 +93,8 @@ impl World {
     }
 
     fn connected(
-        verify: Verify,
         credentials: Credentials,
+        adjust: impl FnOnce(GitHubConfig) -> GitHubConfig,
         prepare: impl FnOnce(&GitHubDouble),
         complete: impl FnOnce(GitHubHost, &Path) -> GitHubHost,
     ) -> Self {
@@ -93,7 +102,7 @@ impl World {
         let place = Workplace::new(TOKEN);
         prepare(&place.double);
         let clock = Arc::new(ManualClock::at(time_now()));
-        let config = GitHubConfig { verify, ..config(&place.double.url, credentials) };
+        let config = adjust(config(&place.double.url, credentials));
         let host = GitHubHost::new(config, clock.clone()).expect("a host");
         let host = complete(host, place.folder());
         let repository = Repository {

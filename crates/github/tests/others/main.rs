@@ -37,6 +37,7 @@ fn adapter(api_url: &str, credentials: Credentials) -> Arc<GitHubHost> {
         command_prefix: "/signalbox".into(),
         public_url: "https://queue.example".into(),
         verify: Verify::Diff,
+        pace_writes: false,
     };
     let clock = Arc::new(ManualClock::at(Timestamp::from_unix_seconds(seconds)));
     Arc::new(GitHubHost::new(config, clock).expect("a host"))

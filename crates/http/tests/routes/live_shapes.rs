@@ -233,6 +233,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("seenElsewhereRetries", count()),
         ("retriesPerHour", count()),
         ("evidenceChecks", Shape::list(Shape::Text)),
+        ("infrastructureMessages", Shape::list(Shape::Text)),
         ("evidenceWaitSeconds", count()),
         (
             "testBranchConstructionMode",

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use signalbox_domain::time::{Span, Timestamp};
 
+use super::routes::LOGS;
 use super::state::{Asked, Reply, State};
+use crate::double::{RawAnswer, Request};
 
 /// The app that runs workflows: its id and its slug.
 pub(super) const ACTIONS: (u64, &str) = (15_368, "github-actions");
@@ -194,6 +196,31 @@ impl State {
         let jobs: Vec<Value> = jobs.map(|run| json!({"id": run["id"]})).collect();
         let total = jobs.len();
         asked.page(jobs, |jobs| json!({"total_count": total, "jobs": jobs}))
+    }
+
+    /// actions/download-job-logs-for-workflow-run: a reference to another host.
+    pub(super) fn job_log(&self, id: u64) -> Reply {
+        if self.log_of(id).is_none() {
+            return Reply::not_found();
+        }
+        let stored = self.api.replace("127.0.0.1", "localhost");
+        Reply::new(302, json!({"location": format!("{stored}{LOGS}{id}")}))
+    }
+
+    fn log_of(&self, id: u64) -> Option<&String> {
+        let run = self.check_runs.values().flatten().find(|run| run["id"].as_u64() == Some(id))?;
+        self.logs.get(run["name"].as_str()?)
+    }
+
+    /// The store of logs refuses requests with credentials that are not its own, as the real one does.
+    pub(super) fn stored_log(&self, id: &str, request: &Request) -> RawAnswer {
+        let found = id.parse().ok().and_then(|id| self.log_of(id));
+        let (status, body) = match found {
+            _ if !request.header("authorization").is_empty() => (400, String::new()),
+            Some(log) => (200, log.clone()),
+            None => (404, String::new()),
+        };
+        RawAnswer { status, headers: Vec::new(), body: body.into_bytes() }
     }
 
     /// apps/get-by-slug

@@ -12,6 +12,7 @@ mod checks;
 mod contract;
 mod events;
 mod issues;
+mod limits;
 mod objects;
 mod pulls;
 mod routes;

@@ -14,6 +14,9 @@ use crate::double::{Answer, Fault, RawAnswer, Request, Routes};
 /// The hourly rate limit of an installation.
 const QUOTA: usize = 1_000_000;
 
+/// Where logs are stored: on another host, by its name.
+pub(super) const LOGS: &str = "/stored-logs/";
+
 /// The routes of GitHub's REST API.
 pub(super) struct GitHubRoutes(pub(super) Arc<Mutex<State>>);
 
@@ -26,6 +29,9 @@ impl GitHubRoutes {
 impl Routes for GitHubRoutes {
     fn answer_raw(&self, request: &Request, fault: Option<Fault>) -> Option<RawAnswer> {
         // Git runs without the lock: it answers several requests at the same time.
+        if let Some(job) = request.path.strip_prefix(LOGS) {
+            return Some(self.state().stored_log(job, request));
+        }
         let found = self.state().git_request(request)?;
         Some(match (fault, found) {
             (Some(Fault::Status(status) | Fault::Refusal(status, _)), _) => refusal(status, ""),
@@ -37,6 +43,12 @@ impl Routes for GitHubRoutes {
 
     fn answer(&self, request: &Request) -> Answer {
         let mut state = self.state();
+        let (method, path) = (&request.method, &request.path);
+        let exceeds = state.limits.as_mut().is_some_and(|limits| limits.count(method, path));
+        if exceeds {
+            drop(state);
+            return self.refuse(request, Fault::Secondary(60));
+        }
         state.requests += 1;
         let (reply, headers) = match state.caller(request.header("authorization"), request.seconds)
         {
@@ -51,6 +63,10 @@ impl Routes for GitHubRoutes {
         answer.headers.push(("x-ratelimit-remaining", left.to_string()));
         answer.headers.push(("x-ratelimit-reset", (request.seconds + 900).to_string()));
         answer.headers.extend(headers);
+        if answer.status == 302 {
+            let address = reply.body["location"].as_str().unwrap_or_default();
+            answer.headers.push(("location", address.to_owned()));
+        }
         let etag = etag(answer.text.as_deref().unwrap_or_default());
         let is_read = request.method == "GET";
         if is_read && answer.status == 200 && request.header("if-none-match") == etag {
@@ -212,6 +228,7 @@ fn route(state: &mut State, asked: &Asked) -> Reply {
             state.rerun_failed_jobs(number(id))
         }
         ("POST", ["actions", "runs", id, "cancel"]) => state.cancel_workflow_run(number(id)),
+        ("GET", ["actions", "jobs", id, "logs"]) => state.job_log(number(id)),
         ("GET", ["actions", "runs", id, "jobs"]) => state.jobs(asked, id),
         ("GET", ["actions", "runs", id]) => state.workflow_run(id),
         _ => Reply::not_found(),

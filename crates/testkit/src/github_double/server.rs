@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
+use signalbox_domain::ports::Clock;
 use signalbox_domain::time::Timestamp;
 
 use super::access::Access;
 use super::checks::{ACTIONS, Reported};
 use super::events::{Carelessness, Listener, deliver};
+use super::limits::SecondaryLimits;
 use super::routes::GitHubRoutes;
 use super::state::{Asked, Note, Pull, State, WrongMerge};
 use crate::double::{Fault, Git, Logged, Port, Server};
@@ -52,7 +54,9 @@ impl GitHubDouble {
             null_reads: 1,
             wrong_merge: None,
             ci: None,
+            logs: BTreeMap::new(),
             requests: 0,
+            limits: None,
             tokens: BTreeSet::new(),
             personal: Some(("queue-bot".to_owned(), token.to_owned())),
             app: None,
@@ -65,6 +69,21 @@ impl GitHubDouble {
         let (told, to) = (state.clone(), events.clone());
         let server = Server::start(port, routes, move || deliver(told, to));
         Self { state, listener: events, server, url }
+    }
+
+    /// Sets what the jobs of that name print.
+    pub fn set_log(&self, job: &str, log: &str) {
+        self.state().logs.insert(job.to_owned(), log.to_owned());
+    }
+
+    /// Enforces the published limits beside the quota, by this clock.
+    pub fn limit_writes(&self, clock: Arc<dyn Clock>) {
+        self.state().limits = Some(SecondaryLimits::new(clock));
+    }
+
+    /// How many calls exceeded these limits.
+    pub fn exceeded_limits(&self) -> usize {
+        self.state().limits.as_ref().map_or(0, SecondaryLimits::exceeded)
     }
 
     /// Whether every delivery was sent, except delayed ones.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::{Value, json};
 
 use super::access::Access;
+use super::limits::SecondaryLimits;
 use crate::double::Git;
 
 /// An answer: a status, a body, and the total number of items of a list, for paging.
@@ -141,8 +142,12 @@ pub(super) struct State {
     /// How merges go wrong, if they do.
     pub(super) wrong_merge: Option<WrongMerge>,
     pub(super) ci: Option<Ci>,
+    /// The logs of jobs, by the name of the job.
+    pub(super) logs: BTreeMap<String, String>,
     /// The number of answered requests.
     pub(super) requests: usize,
+    /// The limits beside the quota, if they are enforced.
+    pub(super) limits: Option<SecondaryLimits>,
     pub(super) tokens: BTreeSet<String>,
     pub(super) personal: Option<(String, String)>,
     pub(super) app: Option<(u64, Vec<u8>)>,

@@ -128,6 +128,12 @@ settings! {
     /// How often failed checks of a pull request run again because CI failed and not a test.
     infrastructure_retries: u32 = 2,
         "infrastructureRetries", "Retries after failures of CI", Failures, whole(0, 10, "");
+    /// Texts by which a failing machine shows in the output of a check, at most 100: a failed check
+    /// with one of them in a line runs again as after a failure of CI, unless its test results name
+    /// the failed tests. Upper and lower case are distinguished.
+    infrastructure_messages: Vec<String> = Vec::new(),
+        "infrastructureMessages", "Messages of failing machines", Failures,
+        SettingKind::Names { optional: false };
     /// How often failed checks of a pull request run again because only tests failed that are known
     /// to be flaky.
     known_flaky_retries: u32 = 1,

@@ -1,0 +1,102 @@
+//! What the failed jobs of workflows printed.
+
+use signalbox_domain::ids::RepoName;
+use signalbox_domain::ports::{MAX_CHECK_OUTPUT, omission};
+use signalbox_domain::queue::CheckReport;
+
+use crate::host::GitHubHost;
+
+/// How much of the end of a log is read.
+const MAX_LOG: usize = MAX_CHECK_OUTPUT / 2;
+/// What the line of an error begins with, after its time.
+const ERROR: &str = "##[error]";
+
+impl GitHubHost {
+    /// The log of the job that a check stands for, up to its last error; `None` if it is not a job of
+    /// a workflow, or its log cannot be read now.
+    pub(crate) async fn job_log(&self, repo: &RepoName, check: &CheckReport) -> Option<String> {
+        let job = job(&check.url)?;
+        let rest = format!("/actions/jobs/{job}/logs");
+        match self.client.tail(repo, &rest, MAX_LOG).await {
+            Ok(tail) if tail.bytes.is_empty() => None,
+            Ok(tail) => Some(readable(&String::from_utf8_lossy(&tail.bytes), tail.before)),
+            // Without a log the failure counts as it is.
+            Err(error) => {
+                tracing::debug!(%repo, job, %error, "could not read the log of a job");
+                None
+            }
+        }
+    }
+}
+
+/// The number of the job that the page of a check run is about.
+fn job(url: &str) -> Option<u64> {
+    let (_, rest) = url.split_once("/actions/runs/")?;
+    let (_, rest) = rest.split_once("/job/")?;
+    rest.split(['/', '?', '#']).next()?.parse().ok()
+}
+
+/// A log without the times of its lines, and without what follows its last error: steps that clean
+/// up. `before` is how many bytes are missing at its beginning.
+fn readable(log: &str, before: usize) -> String {
+    let lines: Vec<&str> = log.trim_start_matches('\u{feff}').lines().map(without_time).collect();
+    let last_error = lines.iter().rposition(|line| line.starts_with(ERROR));
+    let end = last_error.map_or(lines.len(), |at| at + 1);
+    // The first line may be cut.
+    let start = usize::from(before > 0).min(end);
+    let cut = lines.get(..start).unwrap_or_default().iter().map(|line| line.len()).sum::<usize>();
+    let shown = lines.get(start..end).unwrap_or_default();
+    let first = (before > 0).then(|| omission(before + cut));
+    let all: Vec<&str> = first.iter().map(String::as_str).chain(shown.iter().copied()).collect();
+    all.join("\n") + "\n"
+}
+
+/// A line without `2026-01-02T03:04:05.1234567Z ` at its beginning.
+fn without_time(line: &str) -> &str {
+    let Some((time, rest)) = line.split_once(' ') else { return line };
+    let is_time = time.len() >= 20
+        && time.ends_with('Z')
+        && time.char_indices().all(|(at, found)| match at {
+            4 | 7 => found == '-',
+            10 => found == 'T',
+            13 | 16 => found == ':',
+            _ => found.is_ascii_digit() || matches!(found, '.' | 'Z'),
+        });
+    if is_time { rest } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_found_by_its_page() {
+        assert_eq!(job("https://github.com/acme/calc/actions/runs/77/job/5"), Some(5));
+        assert_eq!(
+            job("https://github.com/acme/calc/actions/runs/77/job/5?pr=1#step:3:1"),
+            Some(5)
+        );
+        assert_eq!(job("https://github.com/acme/calc/runs/5"), None);
+        assert_eq!(job("https://github.com/acme/calc/actions/runs/77"), None);
+        assert_eq!(job("https://ci.example/actions/runs/1/job/x"), None);
+        assert_eq!(job(""), None);
+    }
+
+    #[test]
+    fn a_log_ends_with_its_last_error() {
+        let log = "\u{feff}2026-01-02T03:04:05.1234567Z ##[group]Run make test\n\
+                   2026-01-02T03:04:06.1234567Z FAILED: 1 test\n\
+                   a line of its own\n\
+                   2026-01-02T03:04:07.1234567Z ##[error]Process completed with exit code 1.\n\
+                   2026-01-02T03:04:08.1234567Z Post job cleanup.\n";
+        let shown = "##[group]Run make test\nFAILED: 1 test\na line of its own\n\
+                     ##[error]Process completed with exit code 1.\n";
+        assert_eq!(readable(log, 0), shown);
+        let cut = readable(log.split_once("group").expect("there").1, 1_000);
+        assert_eq!(cut, shown.replacen("##[group]Run make test", "[1014 bytes omitted]", 1));
+        assert_eq!(
+            readable("no error\n2026-01-02 is no time\n", 0),
+            "no error\n2026-01-02 is no time\n"
+        );
+    }
+}
