@@ -142,7 +142,7 @@ async fn a_failing_machine_is_found_by_its_message(on: On) {
         tried = tried.display(),
         ailing = ailing.display(),
     );
-    let tries = || std::fs::read_to_string(&tried).expect("a file").lines().count();
+    let count = || std::fs::read_to_string(&tried).expect("a file").lines().count();
     let fail = || std::fs::write(&ailing, "").expect("written");
     let files = [(".signalbox.toml", CONFIG), ("check.sh", check.as_str())];
     land(&system, "start", &files).await;
@@ -151,14 +151,14 @@ async fn a_failing_machine_is_found_by_its_message(on: On) {
     system.until_state(pr, "FAILED").await;
     let messages = json!({"infrastructureMessages": ["No space left on device"]});
     system.call("updateQueue", messages).await;
-    let before = tries();
+    let before = count();
     fail();
     land(&system, "lucky", &[("b", "x\n")]).await;
-    assert_eq!(tries() - before, 2);
-    let before = tries();
+    assert_eq!(count() - before, 2);
+    let before = count();
     let pr = submitted(&system, "failed-test", &[("sound", "fails\n")]).await;
     system.until_state(pr, "FAILED").await;
-    assert_eq!(tries() - before, 1, "a new failure never runs again");
+    assert_eq!(count() - before, 1, "a new failure never runs again");
 }
 
 #[tokio::test]
