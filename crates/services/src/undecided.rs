@@ -85,7 +85,7 @@ mod tests {
     fn pauses_grow_until_the_host_has_decided_or_the_target_moves() {
         let (undecided, pr) = (Undecided::default(), PrNumber(7));
         let queue = QueueRef { org: OrgId(Uuid::nil()), id: QueueId(Uuid::nil()) };
-        let heads = ["0", "1"].map(|digit| Sha::new(&digit.repeat(40)).expect("a name"));
+        let heads = ["0", "1"].map(|digit| Sha::new(digit.repeat(40)).expect("a name"));
         let mut now = Timestamp::from_unix_seconds(0);
         let mut read_at = Vec::new();
         for second in 0..250 {
