@@ -129,6 +129,10 @@ CREATE TABLE entry_moves (
     at Moment NOT NULL,
     from_state Text,
     to_state Text NOT NULL,
+    restarted Bool NOT NULL,
+    bisection Bool NOT NULL,
+    after_micros BigInt NOT NULL,
+    entered_line_at Moment,
     document Document NOT NULL,
     PRIMARY KEY (queue_id, number, ordinal)
 );

@@ -300,3 +300,44 @@ async fn a_job_whose_log_shows_a_failing_machine_runs_again_and_the_end_of_its_l
     system.until_state(&other, "FAILED").await;
     assert_eq!(reruns(&system), 1);
 }
+
+/// A queue that awaits the results of the check for so many seconds, and whose machines fail.
+async fn with_failing_machines(seconds: u32) -> System {
+    let system = system().await;
+    let settings = json!({
+        "infrastructureMessages": ["No space left on device"], "evidenceChecks": ["test"],
+        "evidenceWaitSeconds": seconds,
+    });
+    system.call("updateQueue", settings).await;
+    system.world.double.set_log("test", "write: No space left on device\n");
+    system
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_that_come_after_a_failure_decide_before_its_log() {
+    let system = with_failing_machines(3600).await;
+    let (guilty, sha) = under_test(&system, "guilty").await;
+    system.world.double.report_run(&sha, &Reported::ended("test", "failure"));
+    system.until_waits(&guilty, "awaiting_reports").await;
+    let branch = format!("signalbox-merge/pr-{}", guilty.pr);
+    let failed = report(&[("adds", Some("2 is not 3")), ("solid", None)]);
+    upload(&system, &branch, &sha, failed).await;
+    system.until_state(&guilty, "FAILED").await;
+    assert_eq!(reruns(&system), 0, "a new failure never runs again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_results_a_log_decides_and_that_of_another_attempt_is_not_shown() {
+    let system = with_failing_machines(1).await;
+    let double = &system.world.double;
+    let (unlucky, sha) = under_test(&system, "unlucky").await;
+    double.report_run(&sha, &Reported::ended("test", "failure"));
+    for attempt in 1..=2 {
+        system.until("it runs again", async |it: &System| reruns(it) == attempt).await;
+        double.report_run(&sha, &Reported::ended("test", "cancelled"));
+    }
+    system.until_state(&unlucky, "FAILED").await;
+    let asked = json!({ "pr": { "number": unlucky.pr.0 } });
+    let explained = system.call("explainFailure", asked).await;
+    assert_eq!(explained["failedChecks"][0]["output"], "", "{explained}");
+}

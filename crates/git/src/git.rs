@@ -454,8 +454,7 @@ mod tests {
     async fn what_a_call_has_started_ends_with_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pid");
-        let script =
-            format!("sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait", file.display());
+        let script = format!("sleep 300 & echo $! > {0}.new; mv {0}.new {0}; wait", file.display());
         let mut command = Command::new("sh");
         command.args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
@@ -473,8 +472,12 @@ mod tests {
             pid = started => pid,
         };
         // The call was dropped.
-        while runs(&pid) {
-            tokio::task::yield_now().await;
-        }
+        let ended = async {
+            while runs(&pid) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
+        assert!(ended.is_ok(), "process {pid} still runs");
     }
 }

@@ -19,7 +19,7 @@ use url::Url;
 
 use crate::announce::Shown;
 use crate::checks::Reporters;
-use crate::client::{Client, Credentials, CredentialsError, Refused, part};
+use crate::client::{Client, Credentials, CredentialsError, Operation, Refused, part};
 use crate::complaints::Complaints;
 use crate::composition::{Trees, Verify};
 use crate::recomputed::Recomputing;
@@ -222,11 +222,13 @@ impl GitHost for GitHubHost {
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
         let name = &repository.name;
+        self.client.begin(Operation::Build)?;
         self.noted(name, "building candidates", self.build(name, build).await)
     }
 
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError> {
         let name = &repository.name;
+        self.client.begin(Operation::Landing)?;
         self.noted(name, "landing", self.land_candidate(name, land).await)
     }
 
@@ -260,6 +262,7 @@ impl GitHost for GitHubHost {
         expected: Option<&Sha>,
     ) -> Result<(), HostError> {
         let name = &repository.name;
+        self.client.begin(Operation::Build)?;
         let deleted = self.delete(name, branch.as_str(), expected).await;
         self.noted(name, "deleting test branches", deleted)
     }

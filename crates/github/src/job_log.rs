@@ -8,7 +8,9 @@ use crate::host::GitHubHost;
 
 /// How much of the end of a log is read.
 const MAX_LOG: usize = MAX_CHECK_OUTPUT / 2;
-/// What the line of an error begins with, after its time.
+/// What the first and the last line of the text of a step's script begin with, after their times.
+const SCRIPT: (&str, &str) = ("##[group]Run ", "##[endgroup]");
+/// What the line of an error begins with.
 const ERROR: &str = "##[error]";
 
 impl GitHubHost {
@@ -36,10 +38,19 @@ fn job(url: &str) -> Option<u64> {
     rest.split(['/', '?', '#']).next()?.parse().ok()
 }
 
-/// A log without the times of its lines, and without what follows its last error: steps that clean
-/// up. `before` is how many bytes are missing at its beginning.
+/// A log without the times of its lines, without the texts of scripts, which are no output, and without
+/// what follows its last error: steps that clean up. `before` is how many bytes are missing at its beginning.
 fn readable(log: &str, before: usize) -> String {
-    let lines: Vec<&str> = log.trim_start_matches('\u{feff}').lines().map(without_time).collect();
+    let lines = log.trim_start_matches('\u{feff}').lines().map(without_time);
+    let mut in_script = false;
+    let lines: Vec<&str> = lines
+        .filter(|line| {
+            let was_in_script = in_script;
+            in_script =
+                if in_script { !line.starts_with(SCRIPT.1) } else { line.starts_with(SCRIPT.0) };
+            !(was_in_script || in_script)
+        })
+        .collect();
     let last_error = lines.iter().rposition(|line| line.starts_with(ERROR));
     let end = last_error.map_or(lines.len(), |at| at + 1);
     // The first line may be cut.
@@ -83,20 +94,20 @@ mod tests {
     }
 
     #[test]
-    fn a_log_ends_with_its_last_error() {
-        let log = "\u{feff}2026-01-02T03:04:05.1234567Z ##[group]Run make test\n\
+    fn a_log_ends_with_its_last_error_and_has_no_scripts() {
+        let log = "\u{feff}2026-01-02T03:04:05.1234567Z ##[group]Run grep 'No space left'\n\
+                   2026-01-02T03:04:05.1234567Z shell: /usr/bin/bash -e {0}\n\
+                   2026-01-02T03:04:05.1234567Z ##[endgroup]\n\
                    2026-01-02T03:04:06.1234567Z FAILED: 1 test\n\
                    a line of its own\n\
                    2026-01-02T03:04:07.1234567Z ##[error]Process completed with exit code 1.\n\
                    2026-01-02T03:04:08.1234567Z Post job cleanup.\n";
-        let shown = "##[group]Run make test\nFAILED: 1 test\na line of its own\n\
+        let shown = "FAILED: 1 test\na line of its own\n\
                      ##[error]Process completed with exit code 1.\n";
         assert_eq!(readable(log, 0), shown);
-        let cut = readable(log.split_once("group").expect("there").1, 1_000);
-        assert_eq!(cut, shown.replacen("##[group]Run make test", "[1014 bytes omitted]", 1));
-        assert_eq!(
-            readable("no error\n2026-01-02 is no time\n", 0),
-            "no error\n2026-01-02 is no time\n"
-        );
+        let cut = readable("half a line\nthe end\n", 1_000);
+        assert_eq!(cut, "[1011 bytes omitted]\nthe end\n");
+        let plain = "no error\n2026-01-02 is no time\n";
+        assert_eq!(readable(plain, 0), plain);
     }
 }

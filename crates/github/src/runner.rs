@@ -19,6 +19,9 @@ use crate::rerun::{Rerun, is_stale};
 /// The delay after a hint before the host is read: several checks often report together.
 const AFTER_HINT: Duration = Duration::from_millis(500);
 
+/// How long the reports of failed checks wait for their logs, all together.
+const LOGS_WITHIN: Duration = Duration::from_secs(10);
+
 /// Who waits for reports on which commit.
 #[derive(Default)]
 pub(crate) struct Waiters(Mutex<BTreeMap<Sha, (usize, Arc<Notify>)>>);
@@ -138,15 +141,16 @@ impl GitHubChecks {
         reports: &[CheckReport],
         sink: &dyn ChecksSink,
     ) -> Result<(), SinkClosed> {
-        for report in reports.iter().filter(|it| job.checks.required.contains(&it.name)) {
-            let has_run = matches!(
-                report.conclusion,
-                Some(CheckConclusion::Failure | CheckConclusion::TimedOut)
-            );
-            if !has_run {
-                continue;
-            }
-            let log = self.0.job_log(&job.repository.name, report).await;
+        let until = tokio::time::Instant::now() + LOGS_WITHIN;
+        let is_unsuccessful =
+            |it: &&CheckReport| it.conclusion.is_some_and(|conclusion| !conclusion.is_success());
+        let required = reports.iter().filter(|it| job.checks.required.contains(&it.name));
+        for report in required.filter(is_unsuccessful) {
+            let log = tokio::select! {
+                log = self.log_of(job, report) => log,
+                () = tokio::time::sleep_until(until) => None,
+                () = sink.closed() => None,
+            };
             let text = match log {
                 Some(text) => text,
                 None if job.checks.again.is_empty() => continue,
@@ -163,6 +167,15 @@ impl GitHubChecks {
             sink.output(output).await?;
         }
         Ok(())
+    }
+
+    async fn log_of(&self, job: &ChecksJob, report: &CheckReport) -> Option<String> {
+        // Others did not run completely.
+        let has_run = [CheckConclusion::Failure, CheckConclusion::TimedOut];
+        if !has_run.contains(&report.conclusion?) {
+            return None;
+        }
+        self.0.job_log(&job.repository.name, report).await
     }
 }
 

@@ -63,10 +63,8 @@ impl Exposition for QueueExposition {
 
 #[cfg(test)]
 mod tests {
-    use signalbox_domain::ids::{EntryId, PrNumber};
-    use signalbox_domain::queue::{Actor, Decision, Moved, PassReason, PrState, measure};
+    use signalbox_domain::queue::{PrState, Stay, measure};
     use signalbox_domain::time::Timestamp;
-    use uuid::Uuid;
 
     use super::*;
 
@@ -86,31 +84,21 @@ mod tests {
         Timestamp::from_unix_seconds(seconds)
     }
 
-    fn moved(from: PrState, to: PrState, after_micros: i64) -> Decision {
-        Decision::Moved(Moved {
-            entry: EntryId(Uuid::nil()),
-            pr: PrNumber(7),
-            from: Some(from),
-            to,
-            reason: PassReason::OwnRun.into(),
-            actor: Actor::Queue,
-            run: None,
-            bisection: false,
-            after_micros,
-            entered_line_at: Some(at(0)),
-            details: Vec::new(),
-        })
+    fn stay(seconds: i64, state: PrState, next: PrState, micros: i64) -> Stay {
+        let (at, entered_line_at) = (at(seconds), Some(at(0)));
+        let (restarted, bisection) = (false, false);
+        Stay { at, state, next, restarted, bisection, micros, entered_line_at }
     }
 
     /// One queue with a pull request that waited 30.5 s, was tested for 400 s and merged.
     fn page() -> String {
-        let moves = [
-            (at(31), moved(PrState::Pending, PrState::Testing, 30_500_000)),
-            (at(431), moved(PrState::Testing, PrState::TestsPassed, 400_000_000)),
-            (at(440), moved(PrState::TestsPassed, PrState::Merged, 9_000_000)),
+        let stays = [
+            stay(31, PrState::Pending, PrState::Testing, 30_500_000),
+            stay(431, PrState::Testing, PrState::TestsPassed, 400_000_000),
+            stay(440, PrState::TestsPassed, PrState::Merged, 9_000_000),
         ];
         let counts = [(PrState::Pending, false, 2), (PrState::NotReady, false, 1)];
-        QueueExposition.render(&measure("acme/calc", "main", &counts, &moves))
+        QueueExposition.render(&measure("acme/calc", "main", &counts, &stays))
     }
 
     fn lines<'a>(page: &'a str, start: &str) -> Vec<&'a str> {

@@ -60,7 +60,8 @@ tables! {
     entry_moves (queue_id, number, ordinal) {
         queue_id -> Id, number -> BigInt, ordinal -> BigInt, org_id -> Id, repo_id -> Id,
         entry_id -> Id, at -> Moment, document -> Document, from_state -> Nullable<Text>,
-        to_state -> Text,
+        to_state -> Text, restarted -> Bool, bisection -> Bool, after_micros -> BigInt,
+        entered_line_at -> Nullable<Moment>,
     }
 
     event_log (position) {

@@ -22,6 +22,8 @@ use super::{Error, QueueContext, QueueService};
 
 /// The duration of a lease, in seconds; renewed during the work.
 const LEASE_SECONDS: u32 = 12;
+/// The longest pause that a host asks a busy client for, in minutes.
+const SHORT_PAUSE_MINUTES: u32 = 2;
 /// The first and the longest pause after a failure, in seconds.
 const BACKOFF_SECONDS: (u32, u32) = (1, 60);
 /// The pause, in seconds, before repeating a call whose answer depends on an active landing.
@@ -144,7 +146,15 @@ impl EffectRunner {
         if !self.is_wanted(leased).await? {
             return self.done(leased).await;
         }
-        let failing_since = leased.failing_since.unwrap_or(started);
+        let soon = self.context.clock.now().plus(Span::minutes(SHORT_PAUSE_MINUTES));
+        // Hosts ask busy clients for short pauses: the effect counts as failing only from then on.
+        let failing_since = if let HostError::RateLimited { retry_at } = error
+            && *retry_at <= soon
+        {
+            *retry_at
+        } else {
+            leased.failing_since.unwrap_or(started)
+        };
         if let Some(trouble) = trouble(error).filter(|_| keeps_waiting(&leased.effect)) {
             self.queues.absorb(leased.queue, Fact::HostUnreachable { trouble }).await?;
         }

@@ -76,12 +76,15 @@ pub(super) async fn causes(
     if is_cut {
         return Ok(Vec::new());
     }
-    let of_candidate: Vec<&UploadRecord> = uploads
+    let of_commit: Vec<&UploadRecord> = uploads
         .iter()
-        .filter(|it| it.created_at >= failed.since() && it.trust == Trust::Token)
+        .filter(|it| it.created_at >= failed.since() && is_of_commit(it, &candidate.sha))
+        .collect();
+    let of_candidate: Vec<&UploadRecord> = of_commit
+        .iter()
+        .copied()
         // A job that is known to be one of a pull request cannot speak for a candidate.
-        .filter(|it| it.claims.class != Some(BranchClass::PullRequest))
-        .filter(|it| is_of_commit(it, &candidate.sha))
+        .filter(|it| it.trust == Trust::Token && it.claims.class != Some(BranchClass::PullRequest))
         .collect();
     let mut found = Vec::new();
     for check in failures {
@@ -91,16 +94,23 @@ pub(super) async fn causes(
             .filter(|upload| is_of(upload, check, failed.run))
             .collect();
         let by_tests = cause(stores, failed, check, &of_check, &candidate.sha).await?;
-        // A failed test may be a new failure, whatever else was printed.
-        let has_no_failed_test = of_check.iter().all(|upload| {
-            is_read(upload) && upload.taken_in.as_ref().is_some_and(|outcome| outcome.failed == 0)
-        });
-        let by_output = if has_no_failed_test {
+        let machine = if may_be_machine(&of_commit, check, failed.run) {
             failing_machine(check_log, failed, check).await?
         } else {
             None
         };
-        if let Some(cause) = by_output.or(by_tests) {
+        let cause = match (by_tests, machine) {
+            (Some(FailureCause::Awaited { until, .. }), machine) => {
+                let otherwise = machine.into_iter().collect();
+                Some(FailureCause::Awaited { until, otherwise })
+            }
+            (None, Some(line)) => {
+                let (class, evidence) = (RetryClass::Infrastructure, vec![line]);
+                Some(FailureCause::Retry { class, evidence, on_target: false })
+            }
+            (by_tests, _) => by_tests,
+        };
+        if let Some(cause) = cause {
             found.push(CheckCause { check: check.name.clone(), at: check.at, cause });
         }
     }
@@ -142,6 +152,10 @@ fn is_read(upload: &UploadRecord) -> bool {
     }
 }
 
+const fn awaited() -> FailureCause {
+    FailureCause::Awaited { until: None, otherwise: Vec::new() }
+}
+
 async fn cause(
     stores: &FlakyStores,
     failed: &FailedRun<'_>,
@@ -151,10 +165,10 @@ async fn cause(
 ) -> Result<Option<FailureCause>, Error> {
     let is_declared = failed.is_declared(check);
     if uploads.is_empty() {
-        return Ok(is_declared.then_some(FailureCause::Awaited { until: None }));
+        return Ok(is_declared.then(awaited));
     }
     if !uploads.iter().all(|upload| is_read(upload)) {
-        return Ok(Some(FailureCause::Awaited { until: None }));
+        return Ok(Some(awaited()));
     }
     let admitted_as = |admission| {
         uploads.iter().any(|it| it.taken_in.as_ref().is_some_and(|it| it.admission == admission))
@@ -173,14 +187,35 @@ async fn cause(
     Ok(Some(verdict(&tests, may_excuse)))
 }
 
-/// A failure of a machine, if the output of a check has one of the queue's messages in a line. The
-/// author of the changes can print such a line; it costs no more than the budget of retries.
+/// Whether a machine may have failed in a check: no upload of the commit has a failed test, or may
+/// have one, unless it names another required check. A failed test may be a new failure, whatever else was
+/// printed.
+fn may_be_machine(of_commit: &[&UploadRecord], check: &CheckReport, run: &TestRun) -> bool {
+    let required = run.required.iter().flat_map(|required| &required.names);
+    let others: BTreeSet<&String> = required.filter(|name| **name != check.name).collect();
+    let is_of_another = |upload: &&UploadRecord| {
+        let read = || upload.upload.as_ref().and_then(|it| it.job_name.as_ref());
+        let named = upload.claims.check.as_ref();
+        named
+            .or(upload.claims.job_name.as_ref())
+            .or_else(read)
+            .is_some_and(|it| others.contains(it))
+    };
+    let has_only_passed = |upload: &UploadRecord| {
+        has_no_fault(upload) && upload.taken_in.as_ref().is_some_and(|it| it.failed == 0)
+    };
+    of_commit.iter().filter(|it| !is_of_another(it)).all(|it| has_only_passed(it))
+}
+
+/// The first line of a check's output that has one of the queue's messages of failing machines. The author
+/// of the changes could print such a line, and would gain no more than the budget of retries.
 async fn failing_machine(
     check_log: &dyn CheckLog,
     failed: &FailedRun<'_>,
     check: &CheckReport,
-) -> Result<Option<FailureCause>, Error> {
-    let messages = &failed.queue.header.settings.infrastructure_messages;
+) -> Result<Option<String>, Error> {
+    let messages = failed.queue.header.settings.infrastructure_messages.iter();
+    let messages: Vec<&str> = messages.map(|it| it.trim()).filter(|it| !it.is_empty()).collect();
     if messages.is_empty() || check.conclusion != Some(CheckConclusion::Failure) {
         return Ok(None);
     }
@@ -190,19 +225,21 @@ async fn failing_machine(
         return Ok(None);
     };
     let text = without_sequences(&output.text);
-    let is_message = |line: &&str| messages.iter().any(|message| line.contains(message.as_str()));
+    let is_message = |line: &&str| messages.iter().any(|message| line.contains(message));
     Ok(text.lines().find(is_message).map(|line| {
         let line: String = line.trim().chars().take(MOST_OF_A_LINE).collect();
-        let evidence = vec![format!("{}: {line}", check.name)];
-        FailureCause::Retry { class: RetryClass::Infrastructure, evidence, on_target: false }
+        format!("{}: {line}", check.name)
     }))
 }
 
 /// Whether an upload was read completely.
 fn is_whole(upload: &UploadRecord) -> bool {
+    upload.source != UploadSource::Checks && upload.repeats.is_none() && has_no_fault(upload)
+}
+
+/// Whether every file of an upload was read.
+fn has_no_fault(upload: &UploadRecord) -> bool {
     upload.state == UploadState::Read
-        && upload.source != UploadSource::Checks
-        && upload.repeats.is_none()
         && upload.files.iter().all(|file| file.problem.is_none())
         && upload.warnings.iter().all(|it| it.kind.severity() != Severity::Invalid)
 }

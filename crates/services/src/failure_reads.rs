@@ -69,7 +69,8 @@ pub struct FailedCheck {
     pub url: Option<String>,
     /// One line of detail.
     pub summary: Option<String>,
-    /// The end of its output, if the server has it: of checks that it runs.
+    /// The end of its output, if the server has it: of checks that it runs, and of jobs whose log the
+    /// host shows.
     pub output: Option<OutputTail>,
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
 use signalbox_domain::ports::{MetricsScope, QueueDepth, QueueRef, Repository};
 use signalbox_domain::queue::{
-    Entry, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, TestRun, WaitReason, measure,
-    view_entry,
+    Entry, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, Stay, TestRun, WaitReason,
+    measure, view_entry,
 };
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Scope};
@@ -140,9 +140,9 @@ impl QueueService {
         let scope = MetricsScope { org: caller.org, repo };
         let since = context.clock.now().minus(Span::hours(1));
         let depths = context.stores.reads.depths(scope).await?;
-        let mut moves = BTreeMap::<QueueRef, Vec<_>>::new();
-        for seen in context.stores.reads.moves_since(scope, since).await? {
-            moves.entry(seen.queue).or_default().push((seen.at, seen.decision));
+        let mut stays = BTreeMap::<QueueRef, Vec<Stay>>::new();
+        for (queue, stay) in context.stores.reads.stays_since(scope, since).await? {
+            stays.entry(queue).or_default().push(stay);
         }
         let seen: Vec<_> = depths
             .into_iter()
@@ -154,9 +154,9 @@ impl QueueService {
         }
         let measured = seen.iter().flat_map(|depth| {
             let RepoName { host, owner, name } = &depth.repo;
-            let moves = moves.get(&depth.queue).map(Vec::as_slice).unwrap_or_default();
+            let stays = stays.get(&depth.queue).map(Vec::as_slice).unwrap_or_default();
             let branch = depth.branch.as_str();
-            let mut both = measure(&format!("{owner}/{name}"), branch, &depth.counts, moves);
+            let mut both = measure(&format!("{owner}/{name}"), branch, &depth.counts, stays);
             // Two series with the same labels would make the page invalid.
             if hosts.get(&(owner, name)).is_some_and(|hosts| hosts.len() > 1) {
                 for metrics in &mut both {

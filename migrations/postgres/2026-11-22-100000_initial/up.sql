@@ -129,6 +129,10 @@ CREATE TABLE entry_moves (
     at TIMESTAMPTZ NOT NULL,
     from_state TEXT,
     to_state TEXT NOT NULL,
+    restarted BOOLEAN NOT NULL,
+    bisection BOOLEAN NOT NULL,
+    after_micros BIGINT NOT NULL,
+    entered_line_at TIMESTAMPTZ,
     document JSONB NOT NULL,
     PRIMARY KEY (queue_id, number, ordinal)
 );

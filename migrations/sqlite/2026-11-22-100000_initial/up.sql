@@ -129,6 +129,10 @@ CREATE TABLE entry_moves (
     at INTEGER NOT NULL,
     from_state TEXT,
     to_state TEXT NOT NULL,
+    restarted INTEGER NOT NULL,
+    bisection INTEGER NOT NULL,
+    after_micros INTEGER NOT NULL,
+    entered_line_at INTEGER,
     document TEXT NOT NULL,
     PRIMARY KEY (queue_id, number, ordinal)
 ) STRICT;

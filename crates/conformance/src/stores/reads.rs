@@ -1,9 +1,10 @@
 //! The contract of the read store.
 
-use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ids::{PrNumber, RepoId};
 use signalbox_domain::ports::{MetricsScope, Stores};
-use signalbox_domain::queue::{Decision, PrState};
+use signalbox_domain::queue::{Decision, PrState, Stay};
 use signalbox_domain::time::Span;
+use uuid::Uuid;
 
 use super::Sample;
 
@@ -45,8 +46,21 @@ pub async fn moves_are_in_order(stores: &Stores) {
     let scope = MetricsScope { org: sample.queue.org, repo: Some(sample.repository.id) };
     let moves = stores.queue.reads.moves_since(scope, beginning).await.expect("moves");
     assert_eq!(states(&moves), path);
-    let later = stores.queue.reads.moves_since(scope, sample.world.at.plus(Span::hours(1))).await;
-    assert!(later.expect("moves").is_empty());
+    let later = sample.world.at.plus(Span::hours(1));
+    let none = stores.queue.reads.moves_since(scope, later).await;
+    assert!(none.expect("moves").is_empty());
+    // Metrics read the same from columns of their own.
+    let mut stays = stores.queue.reads.stays_since(scope, beginning).await.expect("stays");
+    stays.sort_by_key(|(_, stay)| path.iter().position(|state| *state == stay.state));
+    let expected: Vec<_> =
+        moves.iter().filter_map(|it| Some((it.queue, Stay::of(it.at, &it.decision)?))).collect();
+    assert_eq!(stays, expected);
+    assert_eq!(stays.len(), path.len() - 1);
+    let none = stores.queue.reads.stays_since(scope, later).await;
+    assert!(none.expect("stays").is_empty());
+    let other = MetricsScope { repo: Some(RepoId(Uuid::nil())), ..scope };
+    let none = stores.queue.reads.stays_since(other, beginning).await;
+    assert!(none.expect("stays").is_empty());
 }
 
 /// Depths count live entries by state, for every queue, including empty ones.

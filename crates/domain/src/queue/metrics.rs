@@ -2,7 +2,7 @@
 
 use crate::time::{Span, Timestamp};
 
-use super::{Decision, Moved, PrState, QueuedReason};
+use super::{Decision, PrState, QueuedReason};
 
 /// Upper bounds of the histogram buckets, in seconds; `+Inf` follows.
 pub const BUCKETS_SECONDS: [u32; 8] = [60, 300, 600, 900, 1_800, 3_600, 5_400, 7_200];
@@ -28,6 +28,42 @@ impl Histogram {
         }
         self.count += 1;
         self.sum_micros = self.sum_micros.saturating_add(span_micros);
+    }
+}
+
+/// A stay of an entry in a state that has ended: all that metrics need of a [`Decision::Moved`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stay {
+    /// When it ended.
+    pub at: Timestamp,
+    /// The state.
+    pub state: PrState,
+    /// The state after it.
+    pub next: PrState,
+    /// Whether the entry was restarted: it returned to the line.
+    pub restarted: bool,
+    /// Whether the run that ended the stay belongs to a bisection.
+    pub bisection: bool,
+    /// How long it was, in microseconds.
+    pub micros: i64,
+    /// When the entry last entered the line.
+    pub entered_line_at: Option<Timestamp>,
+}
+
+impl Stay {
+    /// The stay that a decision ended; `None` unless it moved an entry from one state to another.
+    pub fn of(at: Timestamp, decision: &Decision) -> Option<Self> {
+        let Decision::Moved(moved) = decision else { return None };
+        Some(Self {
+            at,
+            state: moved.from?,
+            next: moved.to,
+            restarted: moved.to == PrState::Pending
+                && moved.reason != QueuedReason::NowReady.into(),
+            bisection: moved.bisection,
+            micros: moved.after_micros,
+            entered_line_at: moved.entered_line_at,
+        })
     }
 }
 
@@ -75,13 +111,13 @@ const STATES: [(PrState, &str); 5] = [
     (PrState::PendingFailure, "pending_failure"),
 ];
 
-/// Measures a queue: its present depth and the moves of the last hour, once for the main line and
-/// once for bisections.
+/// Measures a queue: its present depth and the stays that ended in the last hour, once for the main
+/// line and once for bisections.
 pub fn measure<'a>(
     repo: &str,
     branch: &str,
     counts: &[(PrState, bool, u64)],
-    moves: impl IntoIterator<Item = &'a (Timestamp, Decision)>,
+    stays: impl IntoIterator<Item = &'a Stay>,
 ) -> [QueueMetrics; 2] {
     let new = |queue_type, bisection: bool| {
         let count = |wanted: &[PrState]| {
@@ -116,48 +152,37 @@ pub fn measure<'a>(
     };
     let mut main = new("main", false);
     let mut bisection = new("bisection", true);
-    for (at, decision) in moves {
-        if let Decision::Moved(Moved { bisection: true, .. }) = decision {
-            bisection.take_in(*at, decision);
-        } else {
-            main.take_in(*at, decision);
-        }
+    for stay in stays {
+        let queue = if stay.bisection { &mut bisection } else { &mut main };
+        queue.take_in(stay);
     }
     [main, bisection]
 }
 
 impl QueueMetrics {
-    fn take_in(&mut self, at: Timestamp, decision: &Decision) {
-        let Decision::Moved(moved) = decision else { return };
-        let Moved { from: Some(from), to, reason, after_micros, entered_line_at, .. } = moved
-        else {
-            return;
-        };
+    fn take_in(&mut self, stay: &Stay) {
         for ((_, histogram), (state, _)) in self.state_duration.iter_mut().zip(STATES) {
-            if state == *from {
-                histogram.observe(*after_micros);
+            if state == stay.state {
+                histogram.observe(stay.micros);
             }
         }
-        match (from, to) {
-            (PrState::Pending, PrState::Testing) => self.wait.observe(*after_micros),
-            (PrState::Testing, _) => self.test.observe(*after_micros),
+        match (stay.state, stay.next) {
+            (PrState::Pending, PrState::Testing) => self.wait.observe(stay.micros),
+            (PrState::Testing, _) => self.test.observe(stay.micros),
             _ => {}
         }
-        let restarted = *to == PrState::Pending && *reason != QueuedReason::NowReady.into();
-        if restarted {
-            self.restarts += 1;
-        }
+        self.restarts += u64::from(stay.restarted);
         for (index, (state, _)) in CONCLUSIONS.iter().enumerate() {
-            if state != to {
+            if *state != stay.next {
                 continue;
             }
             if let Some((_, count)) = self.conclusions.get_mut(index) {
                 *count += 1;
             }
             if let (Some((_, histogram)), Some(entered)) =
-                (self.time_in_queue.get_mut(index), entered_line_at)
+                (self.time_in_queue.get_mut(index), stay.entered_line_at)
             {
-                histogram.observe(at.since(*entered).micros());
+                histogram.observe(stay.at.since(entered).micros());
             }
         }
     }

@@ -66,7 +66,7 @@ pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
 pub use justified::{Awaited, awaited, unjustified};
 pub use management::{ChangeSource, Drift, ManagedState, Management};
-pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, measure};
+pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, Stay, measure};
 pub use moves::Move;
 pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;

@@ -39,6 +39,10 @@ pub enum FailureCause {
         /// How long the run waits for them; `None` until the planner has set it.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         until: Option<Timestamp>,
+        /// What shows that a machine failed: without reports it may run again as
+        /// [`RetryClass::Infrastructure`]. If empty, the failure then counts.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+        otherwise: Vec<String>,
     },
     /// Only quarantined tests failed, in complete reports of a check that only runs tests:
     /// it counts as passed.
@@ -188,7 +192,7 @@ impl TestRun {
     /// The failed checks whose test reports it waits for, and for how long.
     pub fn awaited_reports(&self) -> impl Iterator<Item = (&Check, Option<Timestamp>)> {
         self.failures().filter_map(|check| match self.cause_of(check) {
-            Some(FailureCause::Awaited { until }) => Some((check, *until)),
+            Some(FailureCause::Awaited { until, .. }) => Some((check, *until)),
             Some(
                 FailureCause::Quarantined { .. }
                 | FailureCause::Retry { .. }

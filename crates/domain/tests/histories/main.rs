@@ -18,8 +18,9 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signalbox_domain::queue::{
-    Decision, Header, Input, Move, Queue, RequestedState, TestRun, Transition, absorb, decide,
-    durations, estimate, measure, next_deadline, testing_results, timeline, view_entry, view_queue,
+    Decision, Header, Input, Move, Queue, RequestedState, Stay, TestRun, Transition, absorb,
+    decide, durations, estimate, measure, next_deadline, testing_results, timeline, view_entry,
+    view_queue,
 };
 use signalbox_domain::testing::World;
 use signalbox_domain::time::Timestamp;
@@ -51,7 +52,7 @@ struct Replay {
     queue: Queue,
     /// All details; the input of the fingerprint.
     all: String,
-    decisions: Vec<(Timestamp, Decision)>,
+    stays: Vec<Stay>,
     moves: Vec<Move>,
     runs: Vec<TestRun>,
 }
@@ -61,7 +62,7 @@ impl Replay {
         Self {
             queue: Queue::restore(header, [], []),
             all: String::new(),
-            decisions: Vec::new(),
+            stays: Vec::new(),
             moves: Vec::new(),
             runs: Vec::new(),
         }
@@ -83,7 +84,7 @@ impl Replay {
         let number = transition.queue.header.sequence;
         for (ordinal, decision) in (0..).zip(&transition.decisions) {
             self.moves.extend(Move::of(number, ordinal, at, decision));
-            self.decisions.push((at, decision.clone()));
+            self.stays.extend(Stay::of(at, decision));
         }
         self.runs.extend(transition.queue.runs().cloned());
         self.look(at, &transition);
@@ -116,7 +117,7 @@ impl Replay {
         let results = testing_results(&ends, &self.moves);
         let counts: Vec<_> =
             self.queue.entries_in_order().map(|it| (it.state.name(), false, 1)).collect();
-        let metrics = measure("acme/calc", "main", &counts, &self.decisions);
+        let metrics = measure("acme/calc", "main", &counts, &self.stays);
         let _ = write!(self.all, "{results:?}{metrics:?}");
         for entry in self.queue.entries_in_order() {
             let of_it = self.moves.iter().rev().filter(|it| it.entry == entry.id);

@@ -129,7 +129,10 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
 fn cause() -> impl Strategy<Value = FailureCause> {
     prop_oneof![
         2 => known_cause(),
-        1 => Just(FailureCause::Awaited { until: None }),
+        1 => any::<bool>().prop_map(|is_machine| FailureCause::Awaited {
+            until: None,
+            otherwise: is_machine.then(|| "no space".to_owned()).into_iter().collect(),
+        }),
     ]
 }
 

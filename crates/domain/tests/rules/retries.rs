@@ -34,6 +34,10 @@ fn next_checks(world: &mut World) -> RunChecks {
     }
 }
 
+fn awaited_reports() -> FailureCause {
+    FailureCause::Awaited { until: None, otherwise: Vec::new() }
+}
+
 /// What CI reports next, a second later.
 fn report(
     world: &mut World,
@@ -250,7 +254,7 @@ fn a_lost_check_without_test_results_stays_lost() {
     world.wait(Span::seconds(1));
     let at = world.at.plus(Span::seconds(1));
     let (run, sha) = (checks.run, checks.candidate.sha.clone());
-    let awaited = FailureCause::Awaited { until: None };
+    let awaited = awaited_reports();
     let causes = vec![CheckCause { check: "test".into(), at, cause: awaited }];
     world.take_in(&Fact::CausesFound { run, sha, causes });
     let lost = ends(&mut world, &again, Cancelled);
@@ -312,7 +316,7 @@ fn reports_of_the_attempt_before_change_nothing() {
 
 #[test]
 fn a_failure_waits_for_its_reports_and_then_counts_as_it_is() {
-    let awaited = || FailureCause::Awaited { until: None };
+    let awaited = awaited_reports;
     let waiting = || {
         let (mut world, checks) = under_test(SettingsPatch::default(), 1);
         let failed = fails_by(&mut world, &checks, awaited());
@@ -354,9 +358,28 @@ fn a_failure_waits_for_its_reports_and_then_counts_as_it_is() {
 }
 
 #[test]
+fn a_failing_machine_runs_again_when_no_report_comes() {
+    let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+    let otherwise = vec!["test: no space left".to_owned()];
+    let awaited = || FailureCause::Awaited { until: None, otherwise: otherwise.clone() };
+    fails_by(&mut world, &checks, awaited());
+    assert!(matches!(waits(&world, 1), WaitReason::AwaitingReports { .. }));
+    assert_eq!(retries(&world), []);
+    world.wait(Span::seconds(120));
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(retries(&world), [(RetryClass::Infrastructure, 1)]);
+    let again = next_checks(&mut world);
+    let failed = fails_by(&mut world, &again, awaited());
+    // A report that comes in time decides.
+    explain(&mut world, &again, &failed, FailureCause::New { tests: vec!["adds".into()] });
+    assert_eq!(retries(&world), [(RetryClass::Infrastructure, 1)]);
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+}
+
+#[test]
 fn an_outage_of_the_host_extends_the_wait_for_reports() {
     let (mut world, checks) = under_test(SettingsPatch::default(), 1);
-    fails_by(&mut world, &checks, FailureCause::Awaited { until: None });
+    fails_by(&mut world, &checks, awaited_reports());
     world.take_in(&World::host_lost());
     world.wait(Span::minutes(10));
     world.take_in(&Fact::TimePassed);

@@ -27,12 +27,13 @@ use url::Url;
 pub(crate) use address::{part, path};
 pub(crate) use answer::{misses_of_pull_request, needs_bypass};
 pub use auth::{Credentials, CredentialsError};
+pub(crate) use pace::Operation;
 pub(crate) use reply::{Answer, Refused};
 
 use answer::Quota;
 use auth::{InstallationToken, Installations, app_token};
 use cache::{Cached, EtagCache};
-use pace::{Cost, Pace};
+use pace::Pace;
 use reply::{silent, unreadable};
 use source::Source;
 
@@ -434,16 +435,6 @@ impl Client {
         }
         let scopes = text("x-oauth-scopes").map(ToOwned::to_owned);
         Ok(Answer { status, body, next, scopes })
-    }
-
-    /// Refuses a call while the host limits calls, and a write that would exceed a published limit.
-    fn admit(&self, method: &Method, address: &Url) -> Result<(), HostError> {
-        if let Some(retry_at) = self.blocked() {
-            return Err(HostError::RateLimited { retry_at });
-        }
-        let Some(pace) = &self.pace else { return Ok(()) };
-        let admitted = pace.admit(Cost::of(method, address.path()), self.clock.now());
-        admitted.map_err(|retry_at| HostError::RateLimited { retry_at })
     }
 
     fn request(&self, token: &str, method: &Method, address: &Url) -> reqwest::RequestBuilder {

@@ -8,7 +8,7 @@ use super::answer::{self, Quota};
 use super::reply::silent;
 use super::{As, Client};
 
-/// The most bytes that are read. The rest of a longer text is not.
+/// The most bytes that a text may have.
 const MAX_READ: usize = 64 * 1024 * 1024;
 
 /// The end of a text.
@@ -35,7 +35,9 @@ impl Client {
         let mut reply = request.send().await.map_err(|error| silent(&what, error))?;
         let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
         let now = self.clock.now();
-        if reply.url().origin() == self.api.origin() {
+        // The limits of another host say nothing about the API.
+        let is_api = reply.url().origin() == self.api.origin();
+        if is_api {
             self.note_quota(Quota::read(&headers), now);
         }
         let mut tail = Tail { bytes: Vec::new(), before: 0 };
@@ -45,13 +47,15 @@ impl Client {
                 tail.cut(most);
             }
             if tail.before + tail.bytes.len() > MAX_READ {
-                break;
+                let words = format!("{what}: the text is longer than {MAX_READ} bytes");
+                return Err(HostError::Rejected { words });
             }
         }
         tail.cut(most);
         if !(200..300).contains(&status) {
             let words = answer::words(&tail.bytes);
-            return Err(match answer::limited(status, &headers, &words, now) {
+            let limited = answer::limited(status, &headers, &words, now);
+            return Err(match limited.filter(|_| is_api) {
                 Some(retry_at) => {
                     self.block(retry_at);
                     HostError::RateLimited { retry_at }

@@ -9,7 +9,7 @@ use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoName, RunI
 use signalbox_domain::ports::{
     MetricsScope, MoveRecord, QueueDepth, QueueRef, QueueStore, ReadStore, StoreError,
 };
-use signalbox_domain::queue::{Entry, JournalRecord, PrState, TestRun};
+use signalbox_domain::queue::{Entry, JournalRecord, PrState, Stay, TestRun};
 use signalbox_domain::time::Timestamp;
 
 use super::Store;
@@ -23,6 +23,9 @@ type QueuePlaceRow = (QueueId, String, String, String, String);
 
 /// The number of entries of a queue in a state.
 type Count = (QueueId, String, i64);
+/// A stay: the queue, when it ended, both states, whether the entry was restarted and whether the run
+/// belongs to a bisection, microseconds, and when the entry entered the line.
+type StayRow = (QueueId, Timestamp, Option<String>, String, bool, bool, i64, Option<Timestamp>);
 type Counts = BTreeMap<QueueId, Vec<(PrState, bool, u64)>>;
 
 #[async_trait]
@@ -102,6 +105,42 @@ impl ReadStore for Store {
             decision,
         };
         Ok(rows.into_iter().map(read).collect())
+    }
+
+    async fn stays_since(
+        &self,
+        scope: MetricsScope,
+        since: Timestamp,
+    ) -> Result<Vec<(QueueRef, Stay)>, StoreError> {
+        let mut conn = self.connection().await?;
+        let mut query = entry_moves::table
+            .filter(entry_moves::org_id.eq(Sql(scope.org)))
+            .filter(entry_moves::at.ge(Sql(since)))
+            .filter(entry_moves::from_state.is_not_null())
+            .select((
+                entry_moves::queue_id,
+                entry_moves::at,
+                entry_moves::from_state,
+                entry_moves::to_state,
+                entry_moves::restarted,
+                entry_moves::bisection,
+                entry_moves::after_micros,
+                entry_moves::entered_line_at,
+            ))
+            .into_boxed();
+        if let Some(repo) = scope.repo {
+            query = query.filter(entry_moves::repo_id.eq(Sql(repo)));
+        }
+        let rows: Vec<StayRow> = query.load(&mut conn).await.map_err(DbError::from)?;
+        let unknown = |word: &str| DbError::corrupt("entry_moves", format!("unknown state {word}"));
+        let state = |word: &str| PrState::parse(word).ok_or_else(|| unknown(word));
+        let mut stays = Vec::with_capacity(rows.len());
+        for (id, at, from, to, restarted, bisection, micros, entered_line_at) in rows {
+            let (state, next) = (state(&from.unwrap_or_default())?, state(&to)?);
+            let stay = Stay { at, state, next, restarted, bisection, micros, entered_line_at };
+            stays.push((QueueRef { org: scope.org, id }, stay));
+        }
+        Ok(stays)
     }
 
     async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError> {

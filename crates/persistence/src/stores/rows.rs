@@ -6,7 +6,7 @@ use diesel::prelude::*;
 use signalbox_domain::ids::{EntryId, OrgId, PrNumber, QueueId, RepoId, RunId};
 use signalbox_domain::ports::Commit;
 use signalbox_domain::queue::{
-    Decision, Entry, Moved, NumberedEffect, PrState, Queue, ReportedTargets, TestRun,
+    Decision, Entry, NumberedEffect, PrState, Queue, ReportedTargets, Stay, TestRun,
 };
 use signalbox_domain::time::Timestamp;
 
@@ -88,7 +88,8 @@ bulk_rows! {
     MOVES = MoveRow in "entry_moves" {
         queue_id: QueueId, number: i64, ordinal: i64, org_id: OrgId, repo_id: RepoId,
         entry_id: EntryId, at: Timestamp, document: Json, from_state: Option<&'static str>,
-        to_state: &'static str,
+        to_state: &'static str, restarted: bool, bisection: bool, after_micros: i64,
+        entered_line_at: Option<Timestamp>,
     } "";
     /// An effect.
     OUTBOX = OutboxRow in "outbox" {
@@ -227,18 +228,23 @@ impl Key {
     fn moves(&self, commit: &Commit<'_>) -> Result<Vec<MoveRow>, DbError> {
         let mut rows = Vec::new();
         for (ordinal, decision) in (0_i64..).zip(&commit.journal.decisions) {
-            let Decision::Moved(Moved { entry, from, to, .. }) = decision else { continue };
+            let Decision::Moved(moved) = decision else { continue };
+            let stay = Stay::of(commit.journal.at, decision);
             rows.push(MoveRow {
                 queue_id: self.queue,
                 number: column(commit.journal.number),
                 ordinal,
                 org_id: self.org,
                 repo_id: commit.header.repo,
-                entry_id: *entry,
+                entry_id: moved.entry,
                 at: commit.journal.at,
                 document: encode(&MoveDocument { decision: decision.clone() })?,
-                from_state: from.map(PrState::as_str),
-                to_state: to.as_str(),
+                from_state: moved.from.map(PrState::as_str),
+                to_state: moved.to.as_str(),
+                restarted: stay.is_some_and(|stay| stay.restarted),
+                bisection: moved.bisection,
+                after_micros: moved.after_micros,
+                entered_line_at: moved.entered_line_at,
             });
         }
         Ok(rows)

@@ -7,7 +7,7 @@ use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::ports::{
     MetricsScope, MoveRecord, QueueDepth, QueueRef, ReadStore, StoreError,
 };
-use signalbox_domain::queue::{Decision, Entry, JournalRecord, PrState, TestRun};
+use signalbox_domain::queue::{Decision, Entry, JournalRecord, PrState, Stay, TestRun};
 use signalbox_domain::time::Timestamp;
 
 use super::MemoryDatabase;
@@ -54,6 +54,15 @@ impl ReadStore for MemoryDatabase {
         // Stable, so that the moves of one step keep their order.
         moves.sort_by_key(|seen| seen.at);
         Ok(moves)
+    }
+
+    async fn stays_since(
+        &self,
+        scope: MetricsScope,
+        since: Timestamp,
+    ) -> Result<Vec<(QueueRef, Stay)>, StoreError> {
+        let moves = self.moves_since(scope, since).await?;
+        Ok(moves.iter().filter_map(|it| Some((it.queue, Stay::of(it.at, &it.decision)?))).collect())
     }
 
     async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::ids::{BranchName, OrgId, PrNumber, RepoId, RepoName, RunId};
 use crate::ports::{QueueRef, StoreError};
-use crate::queue::{Decision, Entry, JournalRecord, PrState, TestRun};
+use crate::queue::{Decision, Entry, JournalRecord, PrState, Stay, TestRun};
 use crate::time::Timestamp;
 
 /// The scope of metrics.
@@ -63,6 +63,13 @@ pub trait ReadStore: Send + Sync {
         scope: MetricsScope,
         since: Timestamp,
     ) -> Result<Vec<MoveRecord>, StoreError>;
+
+    /// Stays in a state that ended at or after `since`, in no order.
+    async fn stays_since(
+        &self,
+        scope: MetricsScope,
+        since: Timestamp,
+    ) -> Result<Vec<(QueueRef, Stay)>, StoreError>;
 
     /// The depth of every queue in scope that is not deleted, ordered by repository and branch,
     /// with a constant number of statements.

@@ -7,8 +7,8 @@ use crate::ids::{EntryId, PrNumber, RunId, Sha};
 use super::super::retry::{Verdict, described};
 use super::super::{
     Actor, CheckCause, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit,
-    ExternalReport, FailureCause, IgnoredBecause, PassReason, Proven, Queue, Refusal, RunStatus,
-    TestFailure, TestRun, lanes,
+    ExternalReport, FailureCause, IgnoredBecause, PassReason, Proven, Queue, Refusal, RetryClass,
+    RunStatus, TestFailure, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave, red, retry, timeouts};
@@ -95,9 +95,19 @@ pub(super) fn give_up_reports(builder: &mut TransitionBuilder, id: RunId) {
     }
     let mut run = Arc::unwrap_or_clone(run);
     let at = builder.at;
-    run.causes.retain(
-        |it| !matches!(it.cause, FailureCause::Awaited { until: Some(until) } if until <= at),
-    );
+    run.causes.retain_mut(|it| {
+        let FailureCause::Awaited { until: Some(until), otherwise } = &mut it.cause else {
+            return true;
+        };
+        if *until > at {
+            return true;
+        }
+        let evidence = std::mem::take(otherwise);
+        let is_machine = !evidence.is_empty();
+        let class = RetryClass::Infrastructure;
+        it.cause = FailureCause::Retry { class, evidence, on_target: false };
+        is_machine
+    });
     conclude(builder, run);
 }
 

@@ -199,7 +199,7 @@ fn host_reachable(builder: &mut TransitionBuilder) {
             run.built_at = run.built_at.map(|at| at.plus(away));
             run.first_check_at = run.first_check_at.map(|at| at.plus(away));
             for cause in &mut run.causes {
-                if let FailureCause::Awaited { until: Some(until) } = &mut cause.cause {
+                if let FailureCause::Awaited { until: Some(until), .. } = &mut cause.cause {
                     *until = until.plus(away);
                 }
             }

@@ -32,11 +32,11 @@ pub(super) fn learn(run: &mut TestRun, cause: &CheckCause) -> bool {
         return false;
     }
     let until = match (&known.cause, &cause.cause) {
-        (FailureCause::Awaited { until }, FailureCause::Awaited { until: None }) => *until,
+        (FailureCause::Awaited { until, .. }, FailureCause::Awaited { until: None, .. }) => *until,
         _ => None,
     };
     *known = cause.clone();
-    if let (FailureCause::Awaited { until: new }, Some(_)) = (&mut known.cause, until) {
+    if let (FailureCause::Awaited { until: new, .. }, Some(_)) = (&mut known.cause, until) {
         *new = until;
     }
     true
@@ -74,7 +74,7 @@ pub(super) fn await_reports(builder: &mut TransitionBuilder, id: RunId) {
     let due = builder.at.plus(wait);
     builder.change_run(id, |run| {
         for cause in &mut run.causes {
-            if let FailureCause::Awaited { until } = &mut cause.cause {
+            if let FailureCause::Awaited { until, .. } = &mut cause.cause {
                 until.get_or_insert(due);
             }
         }

@@ -128,11 +128,10 @@ settings! {
     /// How often failed checks of a pull request run again because CI failed and not a test.
     infrastructure_retries: u32 = 2,
         "infrastructureRetries", "Retries after failures of CI", Failures, whole(0, 10, "");
-    /// Texts by which a failing machine shows in the output of a check, at most 100: a failed check
-    /// with one of them in a line runs again as after a failure of CI, unless its test results name
-    /// the failed tests. Upper and lower case are distinguished.
+    /// Messages in the output of a check that show that a machine failed, at most 100. A failed check
+    /// whose output contains one is retried as a failure of CI, unless a test failed. Case-sensitive.
     infrastructure_messages: Vec<String> = Vec::new(),
-        "infrastructureMessages", "Messages of failing machines", Failures,
+        "infrastructureMessages", "Machine failure messages", Failures,
         SettingKind::Names { optional: false };
     /// How often failed checks of a pull request run again because only tests failed that are known
     /// to be flaky.
