@@ -162,8 +162,7 @@ impl Host {
                 let (sha, tree) = (self.target.clone(), land.candidate.tree.clone());
                 vec![Fact::Landed { run: land.run, sha, tree, composition: None }]
             }
-            Effect::InspectPullRequest { .. }
-            | Effect::CancelChecks { .. }
+            Effect::CancelChecks { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }
             | Effect::FindCauses { .. }

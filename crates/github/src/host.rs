@@ -222,7 +222,7 @@ impl GitHost for GitHubHost {
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
         let name = &repository.name;
-        self.client.begin(Operation::Build)?;
+        self.client.begin(Operation::Build(build.run))?;
         self.noted(name, "building candidates", self.build(name, build).await)
     }
 
@@ -262,7 +262,7 @@ impl GitHost for GitHubHost {
         expected: Option<&Sha>,
     ) -> Result<(), HostError> {
         let name = &repository.name;
-        self.client.begin(Operation::Build)?;
+        self.client.begin(Operation::Deletion)?;
         let deleted = self.delete(name, branch.as_str(), expected).await;
         self.noted(name, "deleting test branches", deleted)
     }

@@ -41,8 +41,12 @@ fn job(url: &str) -> Option<u64> {
 /// A log without the times of its lines, without the texts of scripts, which are no output, and without
 /// what follows its last error: steps that clean up. `before` is how many bytes are missing at its beginning.
 fn readable(log: &str, before: usize) -> String {
-    let lines = log.trim_start_matches('\u{feff}').lines().map(without_time);
-    let mut in_script = false;
+    let log = log.trim_start_matches('\u{feff}');
+    // The first line of the end of a log may be cut, and so may a script.
+    let (cut, log) = if before > 0 { log.split_once('\n').unwrap_or((log, "")) } else { ("", log) };
+    let lines = log.lines().map(without_time);
+    let first_mark = lines.clone().find(|it| it.starts_with(SCRIPT.0) || it.starts_with(SCRIPT.1));
+    let mut in_script = before > 0 && first_mark.is_some_and(|it| it.starts_with(SCRIPT.1));
     let lines: Vec<&str> = lines
         .filter(|line| {
             let was_in_script = in_script;
@@ -53,12 +57,9 @@ fn readable(log: &str, before: usize) -> String {
         .collect();
     let last_error = lines.iter().rposition(|line| line.starts_with(ERROR));
     let end = last_error.map_or(lines.len(), |at| at + 1);
-    // The first line may be cut.
-    let start = usize::from(before > 0).min(end);
-    let cut = lines.get(..start).unwrap_or_default().iter().map(|line| line.len()).sum::<usize>();
-    let shown = lines.get(start..end).unwrap_or_default();
-    let first = (before > 0).then(|| omission(before + cut));
-    let all: Vec<&str> = first.iter().map(String::as_str).chain(shown.iter().copied()).collect();
+    let first = (before > 0).then(|| omission(before + cut.len()));
+    let shown = lines.get(..end).unwrap_or_default().iter().copied();
+    let all: Vec<&str> = first.iter().map(String::as_str).chain(shown).collect();
     all.join("\n") + "\n"
 }
 
@@ -107,6 +108,8 @@ mod tests {
         assert_eq!(readable(log, 0), shown);
         let cut = readable("half a line\nthe end\n", 1_000);
         assert_eq!(cut, "[1011 bytes omitted]\nthe end\n");
+        let in_script = "cut\ngrep 'No space left'\n##[endgroup]\nthe end\n";
+        assert_eq!(readable(in_script, 1_000), "[1003 bytes omitted]\nthe end\n");
         let plain = "no error\n2026-01-02 is no time\n";
         assert_eq!(readable(plain, 0), plain);
     }

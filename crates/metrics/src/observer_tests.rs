@@ -1,6 +1,6 @@
 //! The values of metrics, and their text.
 
-use signalbox_domain::ids::{OrgId, PrNumber, QueueId, RunId};
+use signalbox_domain::ids::{BranchName, OrgId, QueueId, RunId};
 use signalbox_domain::ports::{Backlog, Failing, FailingEffect, Observed, Observer, QueueRef};
 use signalbox_domain::queue::{Decision, Effect};
 use signalbox_domain::time::{Span, Timestamp};
@@ -122,7 +122,7 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
 }
 
 fn failing(since: Timestamp) -> FailingEffect {
-    let effect = Effect::InspectPullRequest { pr: PrNumber(1) };
+    let effect = Effect::InspectTarget { branch: BranchName::new("main").expect("a branch") };
     let error = "no answer".to_owned();
     FailingEffect { queue: queue(), number: 1, effect, since, attempts: 7, error }
 }

@@ -34,7 +34,6 @@ impl QueueSink {
         let checked = match &leased.effect {
             Effect::RunChecks(checks) => Some((checks.run, checks.candidate.sha.clone())),
             Effect::InspectTarget { .. }
-            | Effect::InspectPullRequest { .. }
             | Effect::BuildCandidate(_)
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::{
-    ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed, PullRequestQuery,
-    QueueRef, Repository, TestPullRequest,
+    ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed, QueueRef,
+    Repository, TestPullRequest,
 };
 use signalbox_domain::queue::{
     CheckCause, Effect, EffectClass, Fact, FailureCause, HostTrouble, HostTroubleKind, Land,
@@ -147,11 +147,11 @@ impl EffectRunner {
             return self.done(leased).await;
         }
         let soon = self.context.clock.now().plus(Span::minutes(SHORT_PAUSE_MINUTES));
-        // Hosts ask busy clients for short pauses: the effect counts as failing only from then on.
+        // Hosts ask busy clients for short pauses: the effect fails only if it is refused again.
         let failing_since = if let HostError::RateLimited { retry_at } = error
             && *retry_at <= soon
         {
-            *retry_at
+            leased.failing_since.unwrap_or(*retry_at)
         } else {
             leased.failing_since.unwrap_or(started)
         };
@@ -207,14 +207,6 @@ impl EffectRunner {
                     None => Fact::TargetMissing,
                 })
                 .map(one),
-            Effect::InspectPullRequest { pr } => host
-                .pull_request(repository, &PullRequestQuery::Number(*pr))
-                .await
-                .map(|seen| match seen {
-                    Some(seen) => Fact::PullRequestSeen { pull_request: Box::new(seen), read_at },
-                    None => Fact::PullRequestGone { pr: *pr },
-                })
-                .map(one),
             Effect::BuildCandidate(build) => {
                 let order = candidate::Order { queue: leased.queue, repository, build, read_at };
                 let verdict = candidate::build(&self.context, &self.queues, host, &order).await?;
@@ -257,10 +249,12 @@ impl EffectRunner {
                 let is_awaited = |it: &CheckCause| matches!(it.cause, FailureCause::Awaited { .. });
                 let known: Vec<CheckCause> =
                     causes.iter().filter(|it| !is_awaited(it)).cloned().collect();
+                let (run, sha) = (*run, sha.clone());
                 if causes.iter().any(is_awaited) {
+                    let causes = causes.into_iter().filter(is_awaited).collect();
+                    self.queues.withdraw(leased.queue, run, &sha, causes).await?;
                     return Ok(Ok(Outcome::Unsettled("waiting for test results")));
                 }
-                let (run, sha) = (*run, sha.clone());
                 // A check without a known cause has no reports; the failure counts as it is.
                 let unknown =
                     awaited.iter().filter(|check| !known.iter().any(|it| it.check == check.name));
@@ -394,8 +388,7 @@ const fn keeps_waiting(effect: &Effect) -> bool {
         Effect::BuildCandidate(_)
         | Effect::RunChecks(_)
         | Effect::Land(_)
-        | Effect::InspectTarget { .. }
-        | Effect::InspectPullRequest { .. } => true,
+        | Effect::InspectTarget { .. } => true,
         Effect::CancelChecks { .. }
         | Effect::FindCauses { .. }
         | Effect::CheckLandings { .. }
@@ -427,7 +420,6 @@ fn is_wanted(queue: &Queue, effect: &Effect) -> bool {
         Effect::Land(land) => {
             queue.header.landing.as_ref().is_some_and(|landing| landing.run == land.run)
         }
-        Effect::InspectPullRequest { pr } => queue.entry_of(*pr).is_some(),
         Effect::InspectTarget { .. }
         | Effect::CancelChecks { .. }
         | Effect::CheckLandings { .. }
@@ -448,9 +440,7 @@ fn is_final(effect: &Effect, error: &HostError) -> bool {
             | HostError::CredentialRejected { .. }
             | HostError::NotFound { .. } => false,
         },
-        Effect::InspectPullRequest { .. }
-        | Effect::InspectTarget { .. }
-        | Effect::CheckLandings { .. } => false,
+        Effect::InspectTarget { .. } | Effect::CheckLandings { .. } => false,
         Effect::CancelChecks { .. }
         | Effect::FindCauses { .. }
         | Effect::OpenTestPullRequest { .. }
@@ -467,8 +457,7 @@ fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
         Effect::Land(land) => {
             Some(Fact::LandRefused { run: land.run, because: LandRefusal::Refused { words } })
         }
-        Effect::InspectPullRequest { .. }
-        | Effect::InspectTarget { .. }
+        Effect::InspectTarget { .. }
         | Effect::CancelChecks { .. }
         | Effect::FindCauses { .. }
         | Effect::CheckLandings { .. }

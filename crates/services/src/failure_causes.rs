@@ -76,13 +76,15 @@ pub(super) async fn causes(
     if is_cut {
         return Ok(Vec::new());
     }
-    let of_commit: Vec<&UploadRecord> = uploads
+    let may_be_of_commit: Vec<&UploadRecord> = uploads
         .iter()
-        .filter(|it| it.created_at >= failed.since() && is_of_commit(it, &candidate.sha))
+        .filter(|it| it.created_at >= failed.since())
+        .filter(|it| commit_of(it).is_none_or(|sha| sha == candidate.sha.as_str()))
         .collect();
-    let of_candidate: Vec<&UploadRecord> = of_commit
+    let of_candidate: Vec<&UploadRecord> = may_be_of_commit
         .iter()
         .copied()
+        .filter(|it| commit_of(it).is_some())
         // A job that is known to be one of a pull request cannot speak for a candidate.
         .filter(|it| it.trust == Trust::Token && it.claims.class != Some(BranchClass::PullRequest))
         .collect();
@@ -94,7 +96,7 @@ pub(super) async fn causes(
             .filter(|upload| is_of(upload, check, failed.run))
             .collect();
         let by_tests = cause(stores, failed, check, &of_check, &candidate.sha).await?;
-        let machine = if may_be_machine(&of_commit, check, failed.run) {
+        let machine = if may_be_machine(&may_be_of_commit, check, failed.run) {
             failing_machine(check_log, failed, check).await?
         } else {
             None
@@ -117,17 +119,20 @@ pub(super) async fn causes(
     Ok(found)
 }
 
-/// Whether an upload is of this commit.
-fn is_of_commit(upload: &UploadRecord, sha: &Sha) -> bool {
+/// The commit of an upload; `None` if it is not known, for example before a bundle is read.
+fn commit_of(upload: &UploadRecord) -> Option<&str> {
     let read = || upload.upload.as_ref().and_then(|it| it.sha.as_ref()).map(Sha::as_str);
-    upload.claims.sha.as_deref().or_else(read).is_some_and(|it| it == sha.as_str())
+    upload.claims.sha.as_deref().or_else(read)
+}
+
+/// Whether a check is a job within a workflow that another one calls.
+fn is_within(check: &str, job: &str) -> bool {
+    check.strip_suffix(job).is_some_and(|it| it.ends_with(" / "))
 }
 
 /// Whether an upload comes from the job of a check: it names the check, or its job has that name,
 /// also within a workflow that another one calls. One that is not read yet may still name it.
 fn is_of(upload: &UploadRecord, check: &CheckReport, run: &TestRun) -> bool {
-    let is_within =
-        |check: &str, job: &str| check.strip_suffix(job).is_some_and(|it| it.ends_with(" / "));
     let required = || run.required.iter().flat_map(|required| &required.names);
     let is_named = |name: &String| {
         let is_only_one =
@@ -187,24 +192,24 @@ async fn cause(
     Ok(Some(verdict(&tests, may_excuse)))
 }
 
-/// Whether a machine may have failed in a check: no upload of the commit has a failed test, or may
-/// have one, unless it names another required check. A failed test may be a new failure, whatever else was
-/// printed.
-fn may_be_machine(of_commit: &[&UploadRecord], check: &CheckReport, run: &TestRun) -> bool {
+/// Whether a machine may have failed in a check: no upload that may be of the commit has a failed test,
+/// or may have one, unless it names another required check. A failed test may be a new failure,
+/// whatever else was printed.
+fn may_be_machine(uploads: &[&UploadRecord], check: &CheckReport, run: &TestRun) -> bool {
     let required = run.required.iter().flat_map(|required| &required.names);
     let others: BTreeSet<&String> = required.filter(|name| **name != check.name).collect();
     let is_of_another = |upload: &&UploadRecord| {
+        if let Some(named) = &upload.claims.check {
+            return others.contains(named);
+        }
         let read = || upload.upload.as_ref().and_then(|it| it.job_name.as_ref());
-        let named = upload.claims.check.as_ref();
-        named
-            .or(upload.claims.job_name.as_ref())
-            .or_else(read)
-            .is_some_and(|it| others.contains(it))
+        let job = upload.claims.job_name.as_ref().or_else(read);
+        job.is_some_and(|job| others.contains(job) && !is_within(&check.name, job))
     };
     let has_only_passed = |upload: &UploadRecord| {
         has_no_fault(upload) && upload.taken_in.as_ref().is_some_and(|it| it.failed == 0)
     };
-    of_commit.iter().filter(|it| !is_of_another(it)).all(|it| has_only_passed(it))
+    uploads.iter().filter(|it| !is_of_another(it)).all(|it| has_only_passed(it))
 }
 
 /// The first line of a check's output that has one of the queue's messages of failing machines. The author

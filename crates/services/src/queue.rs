@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use signalbox_domain::audit::{AuditAction, AuditFields, of_queue};
-use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId, Sha};
 use signalbox_domain::ports::{
     CreateError, GitHost, Located, PullRequestQuery, QueueKey, QueueRef, Repository, Version,
 };
 use signalbox_domain::queue::{
-    Actor, ChangeSource, CheckCause, CheckReport, Command, Fact, Input, Management, Mode, Queue,
-    RequestedState, RunStatus, Settings, SettingsPatch,
+    Actor, ChangeSource, CheckCause, CheckReport, Command, Fact, FailureCause, Input, Management,
+    Mode, Queue, RequestedState, RunStatus, Settings, SettingsPatch,
 };
 use signalbox_domain::token::{Caller, Scope};
 
@@ -297,6 +297,28 @@ impl QueueService {
         let context = self.context();
         let check_log = context.stores.check_log.as_ref();
         failure_causes::causes(&context.tests, check_log, &failed, checks).await
+    }
+
+    /// Withdraws that a machine has failed where reports have come since, and are awaited still.
+    pub(super) async fn withdraw(
+        &self,
+        queue: QueueRef,
+        run: RunId,
+        sha: &Sha,
+        mut awaited: Vec<CheckCause>,
+    ) -> Result<(), Error> {
+        let Some(state) = self.state(queue).await? else { return Ok(()) };
+        let known = state.run(run).map_or(&[][..], |run| run.causes.as_slice());
+        let has_machine = |cause: &FailureCause| matches!(cause, FailureCause::Awaited { otherwise, .. } if !otherwise.is_empty());
+        awaited.retain(|it| {
+            let same = known.iter().find(|known| (&known.check, known.at) == (&it.check, it.at));
+            !has_machine(&it.cause) && same.is_some_and(|known| has_machine(&known.cause))
+        });
+        if !awaited.is_empty() {
+            let fact = Fact::CausesFound { run, sha: sha.clone(), causes: awaited };
+            self.absorb(queue, fact).await?;
+        }
+        Ok(())
     }
 
     /// Whether a run waits for the reports of this attempt: the one that repeats these checks. A

@@ -198,10 +198,6 @@ impl<'a> World<'a> {
                 let (head, tree, read_at) = (target.sha, target.tree, self.at);
                 self.answer(Fact::TargetSeen { head, tree, read_at }, host);
             }
-            Effect::InspectPullRequest { pr } => {
-                let pull_request = Box::new(self.pull_request(place(pr))?);
-                self.answer(Fact::PullRequestSeen { pull_request, read_at: self.at }, host);
-            }
             // No report of tests is ever awaited, and nothing is pushed from outside.
             Effect::FindCauses { .. }
             | Effect::DeleteBranch { .. }

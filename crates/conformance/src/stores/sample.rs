@@ -250,9 +250,10 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// An effect that reads a pull request.
-    pub fn inspect(pr: u32) -> Effect {
-        Effect::InspectPullRequest { pr: PrNumber(pr) }
+    /// An effect that reads a target, which has that number.
+    pub fn inspect(number: u32) -> Effect {
+        let branch = BranchName::new(format!("target-{number}")).expect("a branch");
+        Effect::InspectTarget { branch }
     }
 }
 

@@ -132,11 +132,6 @@ pub enum Effect {
         /// The target branch.
         branch: BranchName,
     },
-    /// Reads a pull request from the host.
-    InspectPullRequest {
-        /// The pull request.
-        pr: PrNumber,
-    },
     /// Builds a candidate.
     BuildCandidate(BuildCandidate),
     /// Runs the checks of a candidate.
@@ -209,7 +204,6 @@ impl Effect {
         match self {
             Self::RunChecks(_) => EffectClass::Checks,
             Self::InspectTarget { .. }
-            | Self::InspectPullRequest { .. }
             | Self::BuildCandidate(_)
             | Self::CancelChecks { .. }
             | Self::FindCauses { .. }
@@ -229,10 +223,9 @@ impl Effect {
             | Self::FindCauses { run, .. }
             | Self::OpenTestPullRequest { run, .. } => Some(*run),
             Self::Land(land) => Some(land.run),
-            Self::InspectTarget { .. }
-            | Self::InspectPullRequest { .. }
-            | Self::DeleteBranch { .. }
-            | Self::CheckLandings { .. } => None,
+            Self::InspectTarget { .. } | Self::DeleteBranch { .. } | Self::CheckLandings { .. } => {
+                None
+            }
         }
     }
 
@@ -240,7 +233,6 @@ impl Effect {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::InspectTarget { .. } => "inspect_target",
-            Self::InspectPullRequest { .. } => "inspect_pull_request",
             Self::BuildCandidate(_) => "build_candidate",
             Self::RunChecks(_) => "run_checks",
             Self::CancelChecks { .. } => "cancel_checks",
@@ -278,7 +270,6 @@ pub struct Answer {
 /// The answers of every effect.
 pub const ANSWERS: &[Answer] = &[
     Answer { effect: "inspect_target", facts: &["target_seen", "target_missing"] },
-    Answer { effect: "inspect_pull_request", facts: &["pull_request_seen", "pull_request_gone"] },
     Answer {
         effect: "build_candidate",
         facts: &[

@@ -377,6 +377,19 @@ fn a_failing_machine_runs_again_when_no_report_comes() {
 }
 
 #[test]
+fn a_report_that_is_not_read_in_time_may_name_a_failed_test() {
+    let (mut world, checks) = under_test(SettingsPatch::default(), 1);
+    let otherwise = vec!["test: no space left".to_owned()];
+    let failed = fails_by(&mut world, &checks, FailureCause::Awaited { until: None, otherwise });
+    explain(&mut world, &checks, &failed, awaited_reports());
+    assert!(matches!(waits(&world, 1), WaitReason::AwaitingReports { .. }));
+    world.wait(Span::seconds(120));
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(retries(&world), []);
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+}
+
+#[test]
 fn an_outage_of_the_host_extends_the_wait_for_reports() {
     let (mut world, checks) = under_test(SettingsPatch::default(), 1);
     fails_by(&mut world, &checks, awaited_reports());

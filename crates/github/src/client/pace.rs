@@ -7,10 +7,11 @@
 //! at the same time, so a part of each limit is left unused. Announcements leave more of it than builds,
 //! and builds more than landings.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use reqwest::Method;
+use signalbox_domain::ids::RunId;
 use signalbox_domain::ports::HostError;
 use signalbox_domain::time::Timestamp;
 use url::Url;
@@ -30,11 +31,16 @@ const COMMENTS: (u32, u32) = (50, 300);
 /// Comments and new pull requests a minute and an hour.
 const CONTENT: (u32, u32) = (70, 450);
 
-/// What begins with several calls that must not be interrupted.
+/// How long the build of a run may begin again, as after a conflict, in seconds.
+const BEGUN: i64 = 2 * MINUTE;
+
+/// What must not be interrupted once it has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// The build of a candidate, or the deletion of a branch.
-    Build,
+    /// The build of the candidate of a run.
+    Build(RunId),
+    /// The deletion of a branch.
+    Deletion,
     /// A landing.
     Landing,
 }
@@ -43,7 +49,7 @@ impl Operation {
     /// The points of the last minute above which it does not begin.
     const fn below(self) -> u32 {
         match self {
-            Self::Build => 600,
+            Self::Build(_) | Self::Deletion => 600,
             Self::Landing => 750,
         }
     }
@@ -65,7 +71,7 @@ impl Cost {
         let points = if method == Method::GET { READ } else { WRITE };
         let plain = Self { points, below: None, content: None };
         // Names of branches are part of these paths.
-        if method == Method::GET || path.contains("/git/") {
+        if method == Method::GET || path.contains("/git/refs/") {
             return plain;
         }
         let mut parts = path.rsplit('/');
@@ -94,6 +100,8 @@ struct Spent {
     points: Window<MINUTE>,
     minute: Window<MINUTE>,
     hour: Window<HOUR>,
+    /// The runs whose builds have begun, and when.
+    builds: BTreeMap<RunId, i64>,
 }
 
 impl Client {
@@ -123,7 +131,7 @@ impl Pace {
     /// Counts a call that is made now; the error is when it may be made instead.
     pub(super) fn admit(&self, cost: Cost, now: Timestamp) -> Result<(), Timestamp> {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Spent { points, minute, hour } = &mut *spent;
+        let Spent { points, minute, hour, .. } = &mut *spent;
         let now = second(now);
         let waits = [
             cost.below.and_then(|most| points.free_at(now, cost.points, most)),
@@ -144,10 +152,17 @@ impl Pace {
     /// Whether an operation may begin now; the error is when it may.
     pub(super) fn begin(&self, operation: Operation, now: Timestamp) -> Result<(), Timestamp> {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match spent.points.free_at(second(now), WRITE, operation.below()) {
-            Some(at) => Err(Timestamp::from_unix_seconds(at)),
-            None => Ok(()),
+        let now = second(now);
+        spent.builds.retain(|_, at| (0..BEGUN).contains(&(now - *at)));
+        let run = if let Operation::Build(run) = operation { Some(run) } else { None };
+        if run.is_some_and(|run| spent.builds.contains_key(&run)) {
+            return Ok(());
         }
+        if let Some(at) = spent.points.free_at(now, WRITE, operation.below()) {
+            return Err(Timestamp::from_unix_seconds(at));
+        }
+        spent.builds.extend(run.map(|run| (run, now)));
+        Ok(())
     }
 }
 
@@ -204,6 +219,7 @@ impl<const SECONDS: i64> Window<SECONDS> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use uuid::Uuid;
 
     use super::*;
 
@@ -226,6 +242,8 @@ mod tests {
         assert_eq!(of(Method::PATCH, "/pulls/7"), (WRITE, false, None));
         assert_eq!(of(Method::POST, "/merges"), (WRITE, false, None));
         assert_eq!(of(Method::PUT, "/pulls/7/merge"), (WRITE, false, None));
+        let comment = Cost::of(&Method::POST, "/repos/acme/git/issues/7/comments");
+        assert_eq!(comment.content, Some(COMMENTS), "of a repository of that name");
         for branch in ["x", "comments/x", "statuses/x", "x/labels", "pulls"] {
             let rest = format!("/git/refs/heads/{branch}");
             assert_eq!(of(Method::PATCH, &rest), (WRITE, false, None), "{branch}");
@@ -263,11 +281,16 @@ mod tests {
                 })
                 .count()
         };
-        assert_eq!(begun(Operation::Build), 20);
+        let build = |number| Operation::Build(RunId(Uuid::from_u128(number)));
+        assert_eq!(begun(Operation::Deletion), 20);
+        assert_eq!(pace.begin(build(1), at(0)), Err(at(61)));
         assert_eq!(begun(Operation::Landing), 30);
         assert_eq!(made(&pace, merge, at(0)), 1_000, "what has begun is not interrupted");
         assert_eq!(pace.begin(Operation::Landing, at(60)), Err(at(61)));
-        assert_eq!(pace.begin(Operation::Build, at(61)), Ok(()));
+        assert_eq!(pace.begin(build(1), at(61)), Ok(()));
+        assert_eq!(made(&pace, merge, at(61)), 1_000);
+        assert_eq!(pace.begin(build(1), at(62)), Ok(()), "it builds again after a conflict");
+        assert!(pace.begin(build(2), at(62)).is_err());
     }
 
     #[test]
@@ -314,7 +337,7 @@ mod tests {
                     0 => (of(&Method::GET, "/pulls/7"), None),
                     1 => (comment(), None),
                     2 => (of(&Method::POST, "/statuses/0123"), None),
-                    3 => (merge, Some((Operation::Build, 13))),
+                    3 => (merge, Some((Operation::Deletion, 13))),
                     _ => (merge, Some((Operation::Landing, 3))),
                 };
                 let (operation, count) = operation.unzip();

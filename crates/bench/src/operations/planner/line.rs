@@ -195,11 +195,6 @@ impl Line {
                 };
                 self.answer(Fact::Landed { run: land.run, sha, tree, composition: None }, host);
             }
-            Effect::InspectPullRequest { pr } => {
-                let pull_request = Box::new(self.pull_request(pr)?);
-                let read_at = self.at;
-                self.answer(Fact::PullRequestSeen { pull_request, read_at }, host);
-            }
             Effect::InspectTarget { .. }
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }

@@ -27,9 +27,19 @@ pub(super) fn learn(run: &mut TestRun, cause: &CheckCause) -> bool {
         return true;
     };
     let is_known = !matches!(known.cause, FailureCause::Awaited { .. });
-    let is_awaited = matches!(cause.cause, FailureCause::Awaited { .. });
-    if cause.at < known.at || (cause.at == known.at && (is_known || is_awaited)) {
+    if cause.at < known.at || (cause.at == known.at && is_known) {
         return false;
+    }
+    if cause.at == known.at
+        && let FailureCause::Awaited { otherwise: now, .. } = &cause.cause
+        && let FailureCause::Awaited { otherwise, .. } = &mut known.cause
+    {
+        // A report that has come, and is not read yet, may name a failed test.
+        let is_withdrawn = now.is_empty() && !otherwise.is_empty();
+        if is_withdrawn {
+            otherwise.clear();
+        }
+        return is_withdrawn;
     }
     let until = match (&known.cause, &cause.cause) {
         (FailureCause::Awaited { until, .. }, FailureCause::Awaited { until: None, .. }) => *until,

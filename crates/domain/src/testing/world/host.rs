@@ -25,10 +25,6 @@ impl World {
     pub fn run(&mut self, effect: &Effect) {
         let facts = match effect {
             Effect::InspectTarget { .. } => vec![self.target_seen()],
-            Effect::InspectPullRequest { pr } => {
-                let pull_request = Box::new(self.pull_request(pr.0));
-                vec![Fact::PullRequestSeen { pull_request, read_at: self.at }]
-            }
             Effect::BuildCandidate(build) => vec![self.build(build)],
             Effect::RunChecks(checks) => self.check(checks),
             Effect::CancelChecks { run, .. } => {
@@ -71,7 +67,6 @@ impl World {
             Effect::Land(land) => {
                 Fact::LandRefused { run: land.run, because: LandRefusal::Refused { words } }
             }
-            Effect::InspectPullRequest { pr } => Fact::PullRequestGone { pr: *pr },
             Effect::InspectTarget { .. } => Fact::TargetMissing,
             Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }
@@ -115,7 +110,6 @@ impl World {
                 Fact::LandRefused { run: land.run, because }
             }
             Effect::InspectTarget { .. }
-            | Effect::InspectPullRequest { .. }
             | Effect::RunChecks(_)
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }
