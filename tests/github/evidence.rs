@@ -41,6 +41,12 @@ async fn upload(system: &System, branch: &str, sha: &str, report: String) {
         .await;
 }
 
+/// Uploads the results of the job `test` for a candidate.
+async fn results(system: &System, change: &Change, sha: &str, tests: &[(&str, Option<&str>)]) {
+    let branch = format!("signalbox-merge/pr-{}", change.pr);
+    upload(system, &branch, sha, report(tests)).await;
+}
+
 /// A test `wobbly` that is flaky: it failed and passed on the same commit of `main`.
 async fn with_a_flaky_test(system: &System) {
     let main = system.world.bare(&["rev-parse", "main"]);
@@ -112,9 +118,7 @@ async fn a_known_flaky_test_runs_again_and_a_new_failure_of_it_or_of_another_tes
     let double = &system.world.double;
     // Quarantine is off, so that the failure is not excused where the tests run.
     let (innocent, sha) = under_test(&system, "innocent").await;
-    let branch = format!("signalbox-merge/pr-{}", innocent.pr);
-    let failed = report(&[("wobbly", Some("timed out")), ("solid", None)]);
-    upload(&system, &branch, &sha, failed).await;
+    results(&system, &innocent, &sha, &[("wobbly", Some("timed out")), ("solid", None)]).await;
     double.report_run(&sha, &Reported::ended("test", "failure"));
     system.until_waits(&innocent, "retrying").await;
     let reason = system.entry(&innocent).await["waitReason"].clone();
@@ -127,9 +131,13 @@ async fn a_known_flaky_test_runs_again_and_a_new_failure_of_it_or_of_another_tes
     system.until_state(&innocent, "MERGED").await;
 
     let (guilty, sha) = under_test(&system, "guilty").await;
-    let branch = format!("signalbox-merge/pr-{}", guilty.pr);
-    let failed = report(&[("wobbly", Some("timed out")), ("solid", Some("2 is not 3"))]);
-    upload(&system, &branch, &sha, failed).await;
+    results(
+        &system,
+        &guilty,
+        &sha,
+        &[("wobbly", Some("timed out")), ("solid", Some("2 is not 3"))],
+    )
+    .await;
     double.report_run(&sha, &Reported::ended("test", "failure"));
     system.until_state(&guilty, "FAILED").await;
     assert_eq!(reruns(&system), 1, "a new failure never runs again");
@@ -146,9 +154,7 @@ async fn a_check_with_test_results_waits_for_them_and_is_excused_by_the_quaranti
     let (change, sha) = under_test(&system, "one").await;
     system.world.double.report_run(&sha, &Reported::ended("test", "failure"));
     system.until_waits(&change, "awaiting_reports").await;
-    let branch = format!("signalbox-merge/pr-{}", change.pr);
-    let failed = report(&[("wobbly", Some("timed out")), ("solid", None)]);
-    upload(&system, &branch, &sha, failed).await;
+    results(&system, &change, &sha, &[("wobbly", Some("timed out")), ("solid", None)]).await;
     system.until_state(&change, "MERGED").await;
     assert_eq!(reruns(&system), 0);
 }
@@ -162,9 +168,7 @@ async fn a_check_that_ran_out_of_time_is_not_excused() {
     let settings = json!({ "evidenceChecks": ["test"], "knownFlakyRetries": 0 });
     system.call("updateQueue", settings).await;
     let (change, sha) = under_test(&system, "one").await;
-    let branch = format!("signalbox-merge/pr-{}", change.pr);
-    let failed = report(&[("wobbly", Some("timed out")), ("solid", None)]);
-    upload(&system, &branch, &sha, failed).await;
+    results(&system, &change, &sha, &[("wobbly", Some("timed out")), ("solid", None)]).await;
     system.world.double.report_run(&sha, &Reported::ended("test", "timed_out"));
     system.until_state(&change, "FAILED").await;
 }
@@ -280,9 +284,7 @@ async fn a_job_whose_log_shows_a_failing_machine_runs_again_and_the_end_of_its_l
 
     // A failed test counts, whatever else was printed.
     let (guilty, sha) = under_test(&system, "guilty").await;
-    let branch = format!("signalbox-merge/pr-{}", guilty.pr);
-    let failed = report(&[("adds", Some("2 is not 3")), ("solid", None)]);
-    upload(&system, &branch, &sha, failed).await;
+    results(&system, &guilty, &sha, &[("adds", Some("2 is not 3")), ("solid", None)]).await;
     double.report_run(&sha, &Reported::ended("test", "failure"));
     system.until_state(&guilty, "FAILED").await;
     assert_eq!(reruns(&system), 1, "a new failure never runs again");
@@ -319,9 +321,7 @@ async fn results_that_come_after_a_failure_decide_before_its_log() {
     let (guilty, sha) = under_test(&system, "guilty").await;
     system.world.double.report_run(&sha, &Reported::ended("test", "failure"));
     system.until_waits(&guilty, "awaiting_reports").await;
-    let branch = format!("signalbox-merge/pr-{}", guilty.pr);
-    let failed = report(&[("adds", Some("2 is not 3")), ("solid", None)]);
-    upload(&system, &branch, &sha, failed).await;
+    results(&system, &guilty, &sha, &[("adds", Some("2 is not 3")), ("solid", None)]).await;
     system.until_state(&guilty, "FAILED").await;
     assert_eq!(reruns(&system), 0, "a new failure never runs again");
 }
@@ -340,4 +340,18 @@ async fn without_results_a_log_decides_and_that_of_another_attempt_is_not_shown(
     let asked = json!({ "pr": { "number": unlucky.pr.0 } });
     let explained = system.call("explainFailure", asked).await;
     assert_eq!(explained["failedChecks"][0]["output"], "", "{explained}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_that_name_another_job_keep_a_log_from_deciding() {
+    let system = with_failing_machines(10).await;
+    let (guilty, sha) = under_test(&system, "guilty").await;
+    system.world.double.report_run(&sha, &Reported::ended("test", "failure"));
+    system.until_waits(&guilty, "awaiting_reports").await;
+    let branch = format!("signalbox-merge/pr-{}", guilty.pr);
+    let query = format!("repo=github.com/Acme/calc&branch={branch}&sha={sha}&job=unit");
+    let failed = report(&[("adds", Some("2 is not 3")), ("solid", None)]);
+    system.upload(&query, failed).await;
+    system.until_state(&guilty, "FAILED").await;
+    assert_eq!(reruns(&system), 0, "a new failure never runs again");
 }

@@ -10,6 +10,7 @@ use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{CheckLog, FlakyStores, RepoRef, Repository};
 use signalbox_domain::queue::{
     CheckCause, CheckConclusion, CheckReport, FailureCause, Queue, RetryClass, TestRun,
+    machine_failure,
 };
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::{Severity, UploadRecord, UploadState};
@@ -212,16 +213,16 @@ fn may_be_machine(uploads: &[&UploadRecord], check: &CheckReport, run: &TestRun)
     uploads.iter().filter(|it| !is_of_another(it)).all(|it| has_only_passed(it))
 }
 
-/// The first line of a check's output that has one of the queue's messages of failing machines. The author
-/// of the changes could print such a line, and would gain no more than the budget of retries.
+/// What shows in the output of a check that a machine failed.
 async fn failing_machine(
     check_log: &dyn CheckLog,
     failed: &FailedRun<'_>,
     check: &CheckReport,
 ) -> Result<Option<String>, Error> {
-    let messages = failed.queue.header.settings.infrastructure_messages.iter();
-    let messages: Vec<&str> = messages.map(|it| it.trim()).filter(|it| !it.is_empty()).collect();
-    if messages.is_empty() || check.conclusion != Some(CheckConclusion::Failure) {
+    let settings = &failed.queue.header.settings;
+    if settings.infrastructure_messages.is_empty()
+        || check.conclusion != Some(CheckConclusion::Failure)
+    {
         return Ok(None);
     }
     let output = check_log.read(failed.repository.org, failed.run.id, &check.name).await?;
@@ -230,8 +231,7 @@ async fn failing_machine(
         return Ok(None);
     };
     let text = without_sequences(&output.text);
-    let is_message = |line: &&str| messages.iter().any(|message| line.contains(message));
-    Ok(text.lines().find(is_message).map(|line| {
+    Ok(machine_failure(settings, &text).map(|line| {
         let line: String = line.trim().chars().take(MOST_OF_A_LINE).collect();
         format!("{}: {line}", check.name)
     }))

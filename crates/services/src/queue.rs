@@ -309,7 +309,10 @@ impl QueueService {
     ) -> Result<(), Error> {
         let Some(state) = self.state(queue).await? else { return Ok(()) };
         let known = state.run(run).map_or(&[][..], |run| run.causes.as_slice());
-        let has_machine = |cause: &FailureCause| matches!(cause, FailureCause::Awaited { otherwise, .. } if !otherwise.is_empty());
+        let has_machine = |cause: &FailureCause| {
+            let FailureCause::Awaited { otherwise, .. } = cause else { return false };
+            !otherwise.is_empty()
+        };
         awaited.retain(|it| {
             let same = known.iter().find(|known| (&known.check, known.at) == (&it.check, it.at));
             !has_machine(&it.cause) && same.is_some_and(|known| has_machine(&known.cause))

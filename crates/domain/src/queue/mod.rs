@@ -82,7 +82,7 @@ pub use reason::{
     MergeReason, PassReason, QueuedReason, Reason, RunCancelReason, SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
-pub use retry::{CheckCause, FailureCause, RedTarget, Retries, Retry, RetryClass};
+pub use retry::{CheckCause, FailureCause, RedTarget, Retries, Retry, RetryClass, machine_failure};
 pub use run::{
     Candidate, Check, CheckConclusion, CheckStatus, Member, RequiredStatuses, RunStatus,
     SILENCE_MINUTES, StatusSource, TestRun,

@@ -30,6 +30,16 @@ impl RetryClass {
     }
 }
 
+/// The first line of a check's output that shows that a machine failed: it contains one of
+/// [`Settings::infrastructure_messages`]. The author of the changes could print such a line, and would
+/// gain no more than the budget of retries.
+pub fn machine_failure<'a>(settings: &Settings, output: &'a str) -> Option<&'a str> {
+    let messages = settings.infrastructure_messages.iter().map(|message| message.trim());
+    // A blank one would be in every line.
+    let messages: Vec<&str> = messages.filter(|message| !message.is_empty()).collect();
+    output.lines().find(|line| messages.iter().any(|message| line.contains(message)))
+}
+
 /// What is known about the cause of a failed check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -4,7 +4,8 @@
 use signalbox_domain::ids::{PrNumber, RunId, Sha};
 use signalbox_domain::queue::{
     Check, CheckCause, CheckConclusion, CheckStatus, Decision, Effect, Exit, Fact, FailReason,
-    FailureCause, Mode, PrState, RetryClass, RunChecks, SettingsPatch, WaitReason, next_deadline,
+    FailureCause, Mode, PrState, RetryClass, RunChecks, SettingsPatch, WaitReason, machine_failure,
+    next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -355,6 +356,24 @@ fn a_failure_waits_for_its_reports_and_then_counts_as_it_is() {
     let (mut world, checks, failed) = waiting();
     explain(&mut world, &checks, &failed, by(RetryClass::KnownFlaky));
     assert_eq!(retries(&world), [(RetryClass::KnownFlaky, 1)]);
+}
+
+#[test]
+fn a_machine_failure_is_a_line_with_one_of_the_messages() {
+    let found = |messages: &[&str], output| {
+        let mut world = world(1, Rules::default());
+        let messages = messages.iter().map(|message| (*message).to_owned()).collect();
+        let patch = SettingsPatch { infrastructure_messages: Some(messages), ..Default::default() };
+        set(&mut world, patch);
+        machine_failure(&world.queue.header.settings, output)
+    };
+    let output = "1 of 3 failed\ncc: No space left on device\nConnection reset by peer\n";
+    assert_eq!(found(&[], output), None);
+    assert_eq!(found(&[" ", "\t"], output), None, "a blank one is in every line");
+    assert_eq!(found(&["no space left"], output), None, "case-sensitive");
+    assert_eq!(found(&["device\nConnection"], output), None, "within a line");
+    let both = ["Connection reset", " No space left "];
+    assert_eq!(found(&both, output), Some("cc: No space left on device"), "the first line");
 }
 
 #[test]
