@@ -378,17 +378,18 @@ CREATE INDEX result_uploads_by_age ON result_uploads (received_at);
 -- within six hours are in one row, as a short text. Tables below count only failures.
 --
 -- On PostgreSQL runs are in one partition for each day on which they came; the server makes them
--- ahead and drops them whole.
+-- ahead and drops them whole. On SQLite the key begins with the time, so that an upload writes rows
+-- that are next to each other, whatever the length of the history.
 CREATE TABLE packed_runs (
     repo_id Id NOT NULL,
     test_id Id NOT NULL,
     start Moment NOT NULL,
     org_id Id NOT NULL,
     runs Text NOT NULL,
-    PRIMARY KEY (repo_id, test_id, start)
+    PRIMARY KEY (repo_id, test_id, start) -- only on postgres
+    PRIMARY KEY (start, repo_id, test_id) -- only on sqlite
 ) PARTITION BY RANGE (start); -- only on postgres
-); -- only on sqlite
-CREATE INDEX packed_runs_by_age ON packed_runs (start); -- only on sqlite
+) STRICT, WITHOUT ROWID; -- only on sqlite
 
 -- Runs that failed.
 CREATE TABLE test_runs (

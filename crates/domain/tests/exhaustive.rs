@@ -8,7 +8,7 @@ use std::fmt::Write;
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
     BisectionMode, ChangeSource, Command, Effect, EntryState, Fact, Mode, OptimizationMode,
-    RunStatus, Settings, SettingsPatch, check_invariants,
+    ReparentingMode, RunStatus, Settings, SettingsPatch, check_invariants,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -316,6 +316,46 @@ fn every_pull_request_but_the_bad_one_lands() {
         let (_, ends) = visit(world(3, &[bad], &[], &[]), submit(3));
         let good: Vec<u32> = (1..=3).filter(|pr| *pr != bad).collect();
         assert_eq!(ends, BTreeSet::from([good]));
+    }
+}
+
+#[test]
+fn an_adaptive_window_changes_neither_order_nor_result() {
+    for bad in 1..=4_u32 {
+        let rules = Rules { bad: [bad].into(), ..Rules::default() };
+        let start = world_with(rules, |settings| {
+            settings.adaptive_window = true;
+            settings.window_floor = 1;
+        });
+        let (_, ends) = visit(start, submit(4));
+        let good: Vec<u32> = (1..=4).filter(|pr| *pr != bad).collect();
+        assert_eq!(ends, BTreeSet::from([good]));
+    }
+}
+
+#[test]
+fn whatever_is_tested_beside_the_line_only_the_culprit_does_not_land() {
+    let modes = [(ReparentingMode::All, 1, 3), (ReparentingMode::Batches, 2, 4)];
+    for (mode, size, prs) in modes {
+        for bad in 1..=prs {
+            let rules = Rules { bad: [bad].into(), ..Rules::default() };
+            let mut start = world_with(rules, |settings| {
+                settings.reparenting_mode = mode;
+                settings.batch = size > 1;
+                settings.batching_min_size = size;
+                settings.batching_max_wait_time_minutes = 0;
+                settings.optimization_mode = OptimizationMode::BisectionSkipRedundantTests;
+            });
+            for pr in 1..=prs {
+                start.submit(pr, None).expect("submitted");
+            }
+            let (states, ends) = visit(start, Vec::new());
+            println!("{mode:?} {bad} {states}");
+            let good: BTreeSet<u32> = (1..=prs).filter(|pr| *pr != bad).collect();
+            for end in ends {
+                assert_eq!(end.iter().copied().collect::<BTreeSet<u32>>(), good, "{mode:?}");
+            }
+        }
     }
 }
 

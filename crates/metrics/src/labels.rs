@@ -39,6 +39,7 @@ labels! {
     ReasonLabels { reason: &'static str }
     ClassLabels { class: &'static str }
     WhatLabels { what: &'static str }
+    DirectionLabels { direction: &'static str }
 }
 
 /// The buckets of a family's histograms.

@@ -15,9 +15,9 @@ use signalbox_domain::time::{Span, Timestamp};
 
 use crate::gauges::{Gauges, Sample};
 use crate::labels::{
-    Bounds, CallLabels, CallOutcomeLabels, ClassLabels, EffectLabels, EffectNameLabels,
-    InputLabels, LONG, OperationLabels, OutcomeLabels, QuotaLabels, ReasonLabels, RequestLabels,
-    ResultLabels, SHORT, ShareLabels, WhatLabels,
+    Bounds, CallLabels, CallOutcomeLabels, ClassLabels, DirectionLabels, EffectLabels,
+    EffectNameLabels, InputLabels, LONG, OperationLabels, OutcomeLabels, QuotaLabels, ReasonLabels,
+    RequestLabels, ResultLabels, SHORT, ShareLabels, WhatLabels,
 };
 
 /// Counts observations on its own registry. Labels are operations, kinds of input, names of
@@ -41,6 +41,8 @@ pub struct PrometheusObserver {
     check_retries: Family<ClassLabels, Counter>,
     checks_excused: Counter,
     red_target_holds: Counter,
+    window_resizes: Family<DirectionLabels, Counter>,
+    runs_reparented: Counter,
     unexplained_waits: Gauge,
     answers_lost: Counter,
     host_calls: Family<CallOutcomeLabels, Counter>,
@@ -76,6 +78,8 @@ impl PrometheusObserver {
             check_retries: Family::default(),
             checks_excused: Counter::default(),
             red_target_holds: Counter::default(),
+            window_resizes: Family::default(),
+            runs_reparented: Counter::default(),
             unexplained_waits: Gauge::default(),
             answers_lost: Counter::default(),
             host_calls: Family::default(),
@@ -173,6 +177,16 @@ impl PrometheusObserver {
             "red_target_holds",
             "Test runs that returned to the line because their tests fail on the target branch itself",
             self.red_target_holds.clone(),
+        );
+        registry.register(
+            "runs_reparented",
+            "Failed test runs that are tested beside the line, because runs ahead were unfinished",
+            self.runs_reparented.clone(),
+        );
+        registry.register(
+            "window_resizes",
+            "Changes of an adaptive window: down by a failure, or up by a landing",
+            self.window_resizes.clone(),
         );
         registry.register(
             "checks_excused",
@@ -298,6 +312,11 @@ impl Observer for PrometheusObserver {
                         }
                         Decision::Excused { .. } => self.checks_excused.inc(),
                         Decision::HeldByRedTarget { .. } => self.red_target_holds.inc(),
+                        Decision::Reparented { .. } => self.runs_reparented.inc(),
+                        Decision::WindowResized { from, to, .. } => {
+                            let direction = if to < from { "down" } else { "up" };
+                            self.window_resizes.get_or_create(&DirectionLabels { direction }).inc()
+                        }
                         _ => 0,
                     };
                 }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::Args;
-use signalbox_domain::queue::{BisectionMode, Mode, OptimizationMode, Settings};
+use signalbox_domain::queue::{BisectionMode, Mode, OptimizationMode, ReparentingMode, Settings};
 use signalbox_terminal::Format;
 
 use crate::written::{document, table};
@@ -57,6 +57,12 @@ pub struct Simulate {
         help_heading = "Settings"
     )]
     pub concurrency: Vec<u32>,
+    /// Failures reduce the number of test runs at the same time, and landings raise it again.
+    #[arg(long, help_heading = "Settings")]
+    pub adaptive_window: bool,
+    /// The least number of test runs at the same time that failures leave.
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, help_heading = "Settings")]
+    pub window_floor: u32,
     /// The size of batches; 1 tests every pull request alone. Several values are compared.
     #[arg(
         long,
@@ -72,6 +78,10 @@ pub struct Simulate {
     /// Bisect failed batches in place instead of outside the line.
     #[arg(long, help_heading = "Settings")]
     pub bisect_in_place: bool,
+    /// Which failed runs are tested beside the line while runs ahead are unfinished: off, batches or
+    /// all.
+    #[arg(long, value_name = "WHICH", default_value = "batches", value_parser = reparenting, help_heading = "Settings")]
+    pub reparenting: ReparentingMode,
     /// Skip bisection test runs whose result follows from earlier ones.
     #[arg(long, help_heading = "Settings")]
     pub skip_redundant_tests: bool,
@@ -141,6 +151,9 @@ impl Simulate {
             } else {
                 OptimizationMode::Off
             })
+            .reparenting_mode(self.reparenting)
+            .adaptive_window(self.adaptive_window)
+            .window_floor(self.window_floor)
             .can_optimistically_merge(self.optimistic)
             .pending_failure_depth(self.pending_failure_depth)
             .batching_max_wait_time_minutes(self.batch_wait)
@@ -150,6 +163,12 @@ impl Simulate {
         });
         pairs.map(|(concurrency, size)| Choice::new(concurrency, size, &others)).collect()
     }
+}
+
+/// A mode, as the command line writes it.
+fn reparenting(text: &str) -> Result<ReparentingMode, String> {
+    let found = ReparentingMode::ALL.iter().find(|it| it.as_str().eq_ignore_ascii_case(text));
+    found.copied().ok_or_else(|| "expected off, batches or all".to_owned())
 }
 
 /// Minutes of a test run, as the command line writes them.

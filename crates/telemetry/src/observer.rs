@@ -112,6 +112,18 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 %until, "tests fail on the target branch itself; no test run starts"
             );
         }
+        Decision::Reparented { run, prs } => {
+            let prs: Vec<String> = prs.iter().map(ToString::to_string).collect();
+            tracing::info!(
+                queue.id = %queue.id, run.id = %run, prs = prs.join(", "),
+                "a failed run is tested beside the line, and those behind it start without it"
+            );
+        }
+        Decision::WindowResized { from, to, run } => {
+            tracing::debug!(
+                queue.id = %queue.id, run.id = %run, from, to, "the adaptive window has another size"
+            );
+        }
         Decision::Excused { run, check, tests } => {
             tracing::info!(
                 queue.id = %queue.id, run.id = %run, check, tests = tests.join(", "),

@@ -110,6 +110,19 @@ impl Named for QueuedReason {
                 Tone::Quiet,
                 "it passed in the bisection of its failed batch, and is tested again in the line",
             ),
+            Self::FailedBehindUnfinished => word(
+                "Tested alone",
+                "split",
+                Tone::Warning,
+                "its test run failed while others ahead were unfinished, so it is tested on the target \
+                 branch alone",
+            ),
+            Self::PassedAlone => word(
+                "Passed alone",
+                "restart",
+                Tone::Quiet,
+                "it passed on the target branch alone, and is tested again in the line",
+            ),
             Self::TargetsChanged => word(
                 "Targets changed",
                 "switch",

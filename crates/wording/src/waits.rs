@@ -50,6 +50,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
             0 => "Starts when a running test finishes.".into(),
             _ => format!("Starts when a test slot is free and the {ahead} ahead of it have started.").into(),
         }),
+        WaitReason::WindowClosed { used, window, limit, ahead } => says("Waiting for the window", "clock", Tone::Waiting, "failures have reduced the test slots, and all of them are in use", closed(*used, *window, *limit, *ahead).into(), "Starts when a running test finishes. Each merged pull request adds a test slot.".into()),
         WaitReason::BatchFilling { have, target, until } => Wait {
             latest: Some(*until),
             ..says("Batch is filling", "clock", Tone::Waiting, "more pull requests may join its batch", format!("its batch is filling: {have} of {target}, at the latest until {until}").into(), "Its batch starts when it is full.".into())
@@ -102,6 +103,11 @@ fn slots(used: u32, limit: u32, ahead: u32) -> String {
         1 => format!("{taken} and 1 pull request ahead of it waits for one"),
         _ => format!("{taken} and {ahead} pull requests ahead of it wait for one"),
     }
+}
+
+fn closed(used: u32, window: u32, limit: u32, ahead: u32) -> String {
+    let reduced = format!("failures have reduced the test slots from {limit} to {window}");
+    format!("{reduced}, and {}", slots(used, window, ahead))
 }
 
 fn window(depth: u32) -> String {

@@ -378,7 +378,8 @@ CREATE INDEX result_uploads_by_age ON result_uploads (received_at);
 -- within six hours are in one row, as a short text. Tables below count only failures.
 --
 -- On PostgreSQL runs are in one partition for each day on which they came; the server makes them
--- ahead and drops them whole.
+-- ahead and drops them whole. On SQLite the key begins with the time, so that an upload writes rows
+-- that are next to each other, whatever the length of the history.
 CREATE TABLE packed_runs (
     repo_id UUID NOT NULL,
     test_id UUID NOT NULL,

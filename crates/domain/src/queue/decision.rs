@@ -174,6 +174,23 @@ pub enum Decision {
         /// When the hold ends.
         until: Timestamp,
     },
+    /// A run failed while runs ahead of it were unfinished. Its pull requests are tested beside the line,
+    /// and those behind it start without them.
+    Reparented {
+        /// The failed run.
+        run: RunId,
+        /// Its pull requests.
+        prs: Vec<PrNumber>,
+    },
+    /// The adaptive window has another size: the run failed and others restart, or it has landed.
+    WindowResized {
+        /// The most test runs at the same time before.
+        from: u32,
+        /// The most test runs at the same time now.
+        to: u32,
+        /// The run.
+        run: RunId,
+    },
     /// A fact changed nothing.
     Ignored {
         /// Why the planner ignored it.

@@ -70,8 +70,8 @@ pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, Stay, measure};
 pub use moves::Move;
 pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;
-use plan::red;
 pub use plan::{absorb, decide, next_deadline};
+use plan::{red, window};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{
     InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,
@@ -89,8 +89,9 @@ pub use run::{
 };
 pub use settings::{
     BatchingRule, BisectionMode, DirectMergeMode, MAX_LIST, MAX_NAME, MergeMethod, Mode,
-    OptimizationMode, SETTINGS, SettingGroup, SettingKind, SettingSpec, SettingValue, Settings,
-    SettingsBuilder, SettingsPatch, SettingsWarning, TestBranchConstructionMode, setting,
+    OptimizationMode, ReparentingMode, SETTINGS, SettingGroup, SettingKind, SettingSpec,
+    SettingValue, Settings, SettingsBuilder, SettingsPatch, SettingsWarning,
+    TestBranchConstructionMode, setting,
 };
 pub use state::{
     Header, Landing, PrState, Queue, QueueState, QueueStateName, RequestedState, Target,

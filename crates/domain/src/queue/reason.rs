@@ -40,6 +40,10 @@ words!(
         BisectionRequired = "BISECTION_REQUIRED",
         /// The bisection of its failed batch is over; it is tested again behind the line.
         BisectionTestRunPassed = "BISECTION_TEST_RUN_PASSED",
+        /// Its run failed while runs ahead of it were unfinished; it is tested on the target alone.
+        FailedBehindUnfinished = "TEST_RUN_FAILED_BEHIND_UNFINISHED",
+        /// It passed on the target alone, and is tested again behind the line.
+        PassedAlone = "PASSED_ON_TARGET_ALONE",
         /// Its impacted targets changed.
         TargetsChanged = "IMPACTED_TARGETS_CHANGED",
         /// The host's answer was lost; the call is repeated.

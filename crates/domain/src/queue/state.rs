@@ -203,6 +203,9 @@ pub struct Header {
     /// The red target that holds the line, or has held it last.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub red: Option<RedTarget>,
+    /// The adaptive window in test runs; `None` until a failure has reduced it.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub window: Option<u32>,
     /// How long the last passing runs took from the start of their first check, in seconds, oldest
     /// first; kept while the test timeout is automatic.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
@@ -288,6 +291,7 @@ impl Queue {
                 off_target: Vec::new(),
                 retried: Vec::new(),
                 red: None,
+                window: None,
                 passed_in: Vec::new(),
                 host: HostHealth::default(),
                 batch_due: None,

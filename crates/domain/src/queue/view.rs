@@ -6,7 +6,7 @@ use crate::ids::PrNumber;
 
 use super::{
     Entry, EntryState, HostTroubleKind, LinePosition, PrState, Queue, QueueState, Readiness,
-    RedTarget, RunStatus, TestRun, WaitReason, batch, lanes, red,
+    RedTarget, RunStatus, TestRun, WaitReason, batch, lanes, red, window,
 };
 
 /// The view of an entry.
@@ -314,10 +314,15 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
     let shared = settings.bisection_concurrency == 0;
     let (used, limit) = match entry.part {
         Some(_) if !shared => (bisection, settings.bisection_concurrency),
-        Some(_) | None => (main + if shared { bisection } else { 0 }, settings.concurrency),
+        Some(_) | None => (main + if shared { bisection } else { 0 }, window::limit(queue)),
     };
     if used >= limit {
-        return WaitReason::SlotsFull { used, limit, ahead: ahead.waiting };
+        let (most, ahead) = (settings.concurrency, ahead.waiting);
+        let closed = window::in_force(queue).filter(|_| entry.part.is_none() || shared);
+        return match closed {
+            Some(window) => WaitReason::WindowClosed { used, window, limit: most, ahead },
+            None => WaitReason::SlotsFull { used, limit, ahead },
+        };
     }
     if let Some((have, until)) = batch::filling(queue, entry) {
         return WaitReason::BatchFilling { have, target: settings.batching_min_size, until };
@@ -363,6 +368,11 @@ fn waits_for_checks(queue: &Queue, entry: &Entry, run: Option<&TestRun>) -> Wait
 }
 
 impl Queue {
+    /// The test slots of the line: the adaptive window, or else the concurrency.
+    pub fn slots(&self) -> u32 {
+        window::limit(self)
+    }
+
     /// The occupied slots: by runs of the main line, and by runs of bisections.
     pub fn slots_used(&self) -> (u32, u32) {
         lanes::running(self)

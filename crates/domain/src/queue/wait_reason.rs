@@ -5,7 +5,7 @@ use crate::ids::PrNumber;
 use crate::time::Timestamp;
 
 use super::lanes::absolver;
-use super::{Entry, Queue, QueueState, RunStatus, red};
+use super::{Entry, Queue, QueueState, RunStatus, red, window};
 
 /// A detail of a wait reason, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +106,8 @@ wait_reasons! {
     RequiredChecksUnknown = "required_checks_unknown";
     /// Every test slot is taken; `ahead` other pull requests ahead of it wait for one too.
     SlotsFull = "slots_full" { used: u32, limit: u32, ahead: u32 };
+    /// Failures have reduced the test slots from `limit` to `window`, and all of them are taken.
+    WindowClosed = "window_closed" { used: u32, window: u32, limit: u32, ahead: u32 };
     /// Its batch is not full yet.
     BatchFilling = "batch_filling" { have: u32, target: u32, until: Timestamp };
     /// `ahead` pull requests ahead of it have no candidate to build on yet.
@@ -174,6 +176,7 @@ impl WaitReason {
                 !entry.readiness(&header.branch, queue.mode()).is_ready()
             }
             Self::SlotsFull { used, .. } => *used > 0,
+            Self::WindowClosed { used, .. } => *used > 0 && window::in_force(queue).is_some(),
             Self::BatchFilling { until, .. } => header.batch_due.is_some_and(|due| due <= *until),
             Self::RequiredChecksUnknown
             | Self::BuildingCandidate

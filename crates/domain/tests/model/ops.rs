@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     BisectionMode, ChangeSource, Command, ConflictWith, DirectMergeMode, Fact, FailureCause,
-    MergeMethod, Mergeability, Mode, OptimizationMode, RequestedState, RetryClass, Settings,
-    SettingsPatch,
+    MergeMethod, Mergeability, Mode, OptimizationMode, ReparentingMode, RequestedState, RetryClass,
+    Settings, SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -173,6 +173,11 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         (1..4_u32).prop_map(move |it| SettingsPatch { concurrency: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { bisection_concurrency: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { pending_failure_depth: Some(it), ..none() }),
+        (any::<bool>(), 1..4_u32).prop_map(move |(on, floor)| SettingsPatch {
+            adaptive_window: Some(on),
+            window_floor: Some(floor),
+            ..none()
+        }),
         any::<bool>()
             .prop_map(move |it| SettingsPatch { can_optimistically_merge: Some(it), ..none() }),
         any::<bool>().prop_map(move |it| SettingsPatch { batch: Some(it), ..none() }),
@@ -187,6 +192,8 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         ]
         .prop_map(move |it| SettingsPatch { optimization_mode: Some(it), ..none() }),
         bisection_mode().prop_map(move |it| SettingsPatch { bisection_mode: Some(it), ..none() }),
+        reparenting_mode()
+            .prop_map(move |it| SettingsPatch { reparenting_mode: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
             .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
         prop_oneof![Just(DirectMergeMode::Off), Just(DirectMergeMode::Always)]
@@ -237,23 +244,32 @@ fn bisection_mode() -> impl Strategy<Value = BisectionMode> {
     prop_oneof![Just(BisectionMode::InPlace), Just(BisectionMode::Aside)]
 }
 
+fn reparenting_mode() -> impl Strategy<Value = ReparentingMode> {
+    prop::sample::select(ReparentingMode::ALL)
+}
+
 /// Settings under which a failing batch is split.
 fn batching() -> impl Strategy<Value = SettingsPatch> {
     let skips = prop_oneof![
         1 => Just(OptimizationMode::Off),
         2 => Just(OptimizationMode::BisectionSkipRedundantTests)
     ];
-    (2..9_u32, 0..4_u32, skips, bisection_mode(), prop::bool::weighted(0.3), 0..3_u32).prop_map(
-        |(size, bisection, optimization_mode, bisection_mode, optimistic, depth)| SettingsPatch {
-            batch: Some(true),
-            batching_min_size: Some(size),
-            batching_max_wait_time_minutes: Some(1),
-            bisection_concurrency: Some(bisection),
-            optimization_mode: Some(optimization_mode),
-            bisection_mode: Some(bisection_mode),
-            can_optimistically_merge: Some(optimistic),
-            pending_failure_depth: Some(depth),
-            ..SettingsPatch::default()
+    let modes = (skips, bisection_mode(), reparenting_mode());
+    (2..9_u32, 0..4_u32, modes, prop::bool::weighted(0.3), 0..3_u32).prop_map(
+        |(size, bisection, modes, optimistic, depth)| {
+            let (optimization_mode, bisection_mode, reparenting_mode) = modes;
+            SettingsPatch {
+                batch: Some(true),
+                batching_min_size: Some(size),
+                batching_max_wait_time_minutes: Some(1),
+                bisection_concurrency: Some(bisection),
+                optimization_mode: Some(optimization_mode),
+                bisection_mode: Some(bisection_mode),
+                can_optimistically_merge: Some(optimistic),
+                pending_failure_depth: Some(depth),
+                reparenting_mode: Some(reparenting_mode),
+                ..SettingsPatch::default()
+            }
         },
     )
 }

@@ -51,7 +51,8 @@ pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
     // Q2: no run starts above the limit.
     let ((was, bisected), (is, bisects)) = (before.queue.slots_used(), after.queue.slots_used());
     let settings = &after.queue.header.settings;
-    let (limit, of_bisections) = (settings.concurrency, settings.bisection_concurrency);
+    let (limit, of_bisections) = (after.queue.slots(), settings.bisection_concurrency);
+    assert!((1..=settings.concurrency).contains(&limit), "{limit} slots after {op:?}");
     if of_bisections == 0 {
         let (was, is) = (was + bisected, is + bisects);
         assert!(is <= limit.max(was), "Q2: {is} of {limit} shared slots, {was} before {op:?}");

@@ -12,11 +12,13 @@ mod lanes;
 mod management;
 mod modes;
 mod reasons;
+mod reparenting;
 mod retries;
 mod settings;
 mod shown;
 mod state;
 mod target;
+mod window;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{

@@ -55,7 +55,14 @@ async fn every_known_key_is_there() {
         "enqueuedPullRequests": []
     });
     // The macro takes no more keys.
-    expected["infrastructureMessages"] = json!([]);
+    for (name, value) in [
+        ("infrastructureMessages", json!([])),
+        ("adaptiveWindow", json!(false)),
+        ("windowFloor", json!(3)),
+        ("reparentingMode", json!("BATCHES")),
+    ] {
+        expected[name] = value;
+    }
     assert_eq!(queue, expected);
 }
 

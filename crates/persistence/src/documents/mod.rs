@@ -173,7 +173,7 @@ documents! {
     TestDocument: "test" version 1,
     flaky::Incident: "incident" version 1,
     flaky::FailureHistory: "failures of a repository" version 1,
-    flaky::Windows: "windows of a test" version 1,
+    flaky::Windows: "windows of a test" version 2,
     flaky::Presence: "presence of a test" version 1,
     Owners: "owners" version 1,
     flaky::JournalRecord: "test journal" version 1,

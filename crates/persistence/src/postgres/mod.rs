@@ -24,7 +24,7 @@ use crate::work::Work;
 
 mod partitions;
 
-pub(crate) use partitions::{prepare_day, prune_runs};
+pub(crate) use partitions::{RUNS_CAME_SINCE, prepare_day, prune_runs};
 
 #[path = "../stores/mod.rs"]
 pub(crate) mod stores;

@@ -61,6 +61,9 @@ pub(crate) async fn prepare_day(conn: &mut Conn, start: Timestamp) -> Result<(),
     Ok(())
 }
 
+/// The condition for runs that did not fail and came at a time or later, before and after the time.
+pub(crate) const RUNS_CAME_SINCE: (&str, &str) = ("start >= ", "");
+
 /// Drops the partitions of days before `before` and returns their number; the row limit is ignored.
 /// A partition is detached concurrently, which blocks neither reads nor writes, and then dropped.
 /// Must not run within a transaction.

@@ -150,6 +150,16 @@ pub(crate) async fn prepare_day(_: &mut Conn, _: Timestamp) -> Result<(), DbErro
     Ok(())
 }
 
+/// The condition for runs that did not fail and came at a time or later, before and after the time. The
+/// key of the table begins with their period, so the periods are found one by one.
+pub(crate) const RUNS_CAME_SINCE: (&str, &str) = (
+    "start IN (WITH RECURSIVE periods (start) AS (\
+     SELECT min(start) FROM packed_runs WHERE start >= ",
+    " UNION ALL \
+     SELECT (SELECT min(later.start) FROM packed_runs AS later WHERE later.start > periods.start) \
+     FROM periods WHERE periods.start IS NOT NULL) SELECT start FROM periods)",
+);
+
 /// Deletes some runs of days before `before`.
 pub(crate) async fn prune_runs(
     conn: &mut Conn,
@@ -159,10 +169,12 @@ pub(crate) async fn prune_runs(
     use diesel::sql_types::BigInt;
     use diesel_async::RunQueryDsl;
     let mut gone = 0;
-    for (table, age) in [("test_runs", "day"), ("packed_runs", "start")] {
+    for (table, key, age) in
+        [("test_runs", "rowid", "day"), ("packed_runs", "start, repo_id, test_id", "start")]
+    {
         let sql = format!(
-            "DELETE FROM {table} WHERE rowid IN \
-             (SELECT rowid FROM {table} WHERE {age} < $1 ORDER BY {age} LIMIT $2)"
+            "DELETE FROM {table} WHERE ({key}) IN \
+             (SELECT {key} FROM {table} WHERE {age} < $1 ORDER BY {age} LIMIT $2)"
         );
         let delete = diesel::sql_query(sql).bind::<Moment, _>(before).bind::<BigInt, _>(limit);
         gone += u64::try_from(delete.execute(conn).await?).unwrap_or(0);

@@ -59,7 +59,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         }
         total += line;
         let runs = it.queue.runs().filter(|run| run.status.is_running()).count();
-        let limit = header.settings.concurrency;
+        let limit = it.queue.slots();
         let state = Cell::named(&header.state.name()).sub(match &header.state {
             QueueState::Paused { reason: Some(reason), .. } => plain(reason, 120),
             QueueState::Paused { reason: None, .. }

@@ -159,8 +159,14 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         tile("In the line", line.to_string(), format!("{} not ready", count(Part::NotReady))),
         tile(
             "Testing",
-            format!("{runs} of {}", header.settings.concurrency),
-            "test slots in use".to_owned(),
+            format!("{runs} of {}", queue.slots()),
+            match queue.slots() < header.settings.concurrency {
+                true => format!(
+                    "test slots in use; failures reduced them from {}",
+                    header.settings.concurrency
+                ),
+                false => "test slots in use".to_owned(),
+            },
         ),
         tile("Passed", count(Part::Passed).to_string(), "waiting to merge".to_owned()),
         tile(

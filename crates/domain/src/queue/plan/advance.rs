@@ -8,11 +8,12 @@ use super::super::{
     lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{bisect, checks, land, leave, red, start};
+use super::{bisect, checks, land, leave, red, start, window};
 
 /// Settles, lands and starts until no rule applies; each round may enable the next.
 pub(super) fn advance(builder: &mut TransitionBuilder) {
     red::end(builder);
+    window::end(builder);
     while finish_switch(builder)
         || checks::settle(builder)
         || bisect::split_implied(builder)

@@ -18,14 +18,49 @@ use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
 use super::super::{
     Actor, BisectionMode, Decision, Entry, EntryState, EventBatch, LinePosition, Part, PassReason,
-    Queue, QueuedReason, RunStatus, TestFailure, TestRun,
+    Queue, QueuedReason, ReparentingMode, RunStatus, TestFailure, TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::leave;
 
+/// Whether a run that fails while runs ahead of it are unfinished is tested beside the line now. If each
+/// of its pull requests has passed before, one ahead is probably at fault, and the run waits for it.
+pub(super) fn may_reparent(queue: &Queue, run: &TestRun) -> bool {
+    let settings = &queue.header.settings;
+    let wanted = match settings.reparenting_mode {
+        ReparentingMode::Off => false,
+        ReparentingMode::Batches => run.group.len() > 1,
+        ReparentingMode::All => true,
+    };
+    let has_passed = |pr: PrNumber| queue.entry_of(pr).is_some_and(|it| it.proven.is_some());
+    wanted
+        && !run.group.iter().all(|member| has_passed(member.pr))
+        && !run.bisection
+        && settings.bisection_mode == BisectionMode::Aside
+        && lanes::failure_window(queue) == 0
+        && !lanes::all_ahead_passed(queue, run)
+}
+
+/// Tests a failed run beside the line, although runs ahead of it are unfinished.
+pub(super) fn reparent(builder: &mut TransitionBuilder, id: RunId) {
+    let Some(run) = builder.run(id) else { return };
+    let queue = builder.queue.clone();
+    let members = run.group.iter().filter_map(|member| queue.entry(member.entry));
+    let members: Vec<&Entry> = members.collect();
+    let prs = members.iter().map(|entry| entry.pr).collect();
+    builder.decision(Decision::Reparented { run: id, prs });
+    let [one] = members.as_slice() else { return split_run(builder, id) };
+    put_aside(builder, &[one.id], run.number);
+    let reason = QueuedReason::FailedBehindUnfinished;
+    let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
+    builder.move_entry(one.id, to, Because::new(reason, &Actor::Queue));
+}
+
 /// Splits the live members of a failed run.
 pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     let Some(run) = builder.run(id) else { return };
+    // Of a run whose dependencies are unfinished, one of these may be at fault.
+    let certain = lanes::all_ahead_passed(&builder.queue, &run);
     let mut members: Vec<&Entry> = Vec::new();
     let queue = builder.queue.clone();
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
@@ -42,7 +77,7 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
         run.status,
         RunStatus::Failed { failure: TestFailure::RequiredStatus | TestFailure::Optimization, .. }
     );
-    split(builder, Some(id), batch, members, failed);
+    split(builder, Some(id), batch, members, failed && certain);
 }
 
 /// Splits these entries into two parts. `failed`: whether the whole batch is known to fail.
@@ -224,6 +259,14 @@ fn members_aside(queue: &Queue, batch: u64) -> Vec<EntryId> {
 /// Returns the members of a batch beside the line to the line, behind the started entries.
 pub(super) fn dissolve(builder: &mut TransitionBuilder, batch: u64, reason: QueuedReason) {
     let mut members = members_aside(&builder.queue, batch);
+    // A batch that is split has parts with numbers of their own.
+    let is_single = members.iter().all(|id| {
+        builder
+            .queue
+            .entry(*id)
+            .and_then(|it| it.part.as_ref())
+            .is_some_and(|it| it.number == batch)
+    });
     let landing = can_land(&builder.queue, &members);
     for id in members.drain(..landing) {
         builder.change_entry(id, |entry| entry.part = None);
@@ -240,6 +283,7 @@ pub(super) fn dissolve(builder: &mut TransitionBuilder, batch: u64, reason: Queu
     for id in members {
         let state = builder.entry(id).map(|entry| entry.state.clone());
         let reason = match state {
+            Some(EntryState::TestsPassed { .. }) if is_single => QueuedReason::PassedAlone,
             Some(EntryState::TestsPassed { .. }) => QueuedReason::BisectionTestRunPassed,
             _ => reason,
         };

@@ -11,7 +11,7 @@ use super::super::{
     RunStatus, TestFailure, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{bisect, leave, red, retry, timeouts};
+use super::{bisect, leave, red, retry, timeouts, window};
 
 /// Records reports, and ends the run at the first required failure or when every required status
 /// has succeeded.
@@ -189,6 +189,9 @@ pub(super) fn fail(
     let depth = lanes::failure_window(&builder.queue);
     let group = testing(builder, id);
     let held = others_may_be_at_fault || depth > 0 || group.len() > 1;
+    if !held {
+        window::failed(builder, id);
+    }
     for entry in group {
         if held {
             let to = EntryState::PendingFailure { run: id, failure, details: details.to_vec() };
@@ -197,6 +200,10 @@ pub(super) fn fail(
         } else {
             blame(builder, entry, id, failure, details);
         }
+    }
+    if held && builder.run(id).is_some_and(|run| bisect::may_reparent(&builder.queue, &run)) {
+        window::failed(builder, id);
+        bisect::reparent(builder, id);
     }
 }
 
@@ -257,6 +264,7 @@ pub(super) fn settle(builder: &mut TransitionBuilder) -> bool {
         .filter(|run| !held_by(&queue, run).is_empty())
         .find(|run| lanes::all_ahead_passed(&queue, run) && !lanes::may_be_absolved(&queue, run));
     let Some(run) = decided else { return false };
+    window::failed(builder, run.id);
     match held_by(&queue, run).as_slice() {
         [] => false,
         [(entry, failure, details)] => {

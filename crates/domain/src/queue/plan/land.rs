@@ -12,7 +12,7 @@ use super::super::{
     Mode, PassReason, Queue, QueuedReason, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{composition, empty, facts, host_facts, landings, leave, red};
+use super::{composition, empty, facts, host_facts, landings, leave, red, window};
 
 /// Starts the landing of a tested candidate once everything that it contains is settled. Returns
 /// whether it did.
@@ -158,6 +158,7 @@ pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, landed: &Landed
     let candidate = run.candidate.clone();
     let tested = candidate.as_ref().map(|candidate| candidate.tree.clone());
     let merged = passed_by(&builder.queue, &run);
+    window::landed(builder, id, merged.len());
     // The host has merged something else on its own.
     let wrong = tested.as_ref().filter(|tested| landing.exact && *tested != tree);
     let mismatch = wrong.zip(base.as_ref()).map(|(tested, base)| Mismatch {

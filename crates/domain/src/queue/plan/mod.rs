@@ -29,6 +29,7 @@ use super::{Command, Fact, Queue, Refusal, Transition};
 use builder::TransitionBuilder;
 
 pub(super) mod red;
+pub(super) mod window;
 
 /// Carries out a command, or refuses it with the rule that it breaks. `at` is the time of the step.
 pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transition, Refusal> {

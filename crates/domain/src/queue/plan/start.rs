@@ -13,6 +13,7 @@ use super::super::{
     Member, Mode, Queue, Reason, RunStatus, TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
+use super::window;
 
 /// The prefix of test branches.
 const TEST_BRANCHES: &str = "signalbox-merge";
@@ -53,7 +54,7 @@ fn free_slots(queue: &Queue) -> Free {
     let (main, bisection) = lanes::running(queue);
     let shared = settings.bisection_concurrency == 0;
     let free = Free {
-        main: main + if shared { bisection } else { 0 } < settings.concurrency,
+        main: main + if shared { bisection } else { 0 } < window::limit(queue),
         bisection: bisection < settings.bisection_concurrency,
     };
     let bisection = if shared { free.main } else { free.bisection };

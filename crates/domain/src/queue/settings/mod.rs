@@ -70,6 +70,19 @@ words!(
 );
 
 words!(
+    /// What happens when a run fails while runs ahead of it are unfinished.
+    ReparentingMode {
+        /// It keeps its position; what is built on it continues, although it probably fails, too.
+        Off = "OFF",
+        /// A batch is bisected beside the line immediately, and pull requests behind it continue
+        /// without it.
+        Batches = "BATCHES",
+        /// A single pull request, too, is tested again beside the line immediately.
+        All = "ALL",
+    }
+);
+
+words!(
     /// How a test branch gets its final name. Accepted and stored; the queue ignores it.
     TestBranchConstructionMode {
         /// Built under a temporary name, then renamed.

@@ -2,7 +2,7 @@
 
 use super::{
     BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Refusal,
-    SETTINGS, Settings, SettingsPatch, TestBranchConstructionMode,
+    ReparentingMode, SETTINGS, Settings, SettingsPatch, TestBranchConstructionMode,
 };
 
 /// The most items in one list of a setting.
@@ -290,6 +290,7 @@ setting_types!(
     DirectMergeMode,
     OptimizationMode,
     BisectionMode,
+    ReparentingMode,
     TestBranchConstructionMode
 );
 

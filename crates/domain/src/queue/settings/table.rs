@@ -3,7 +3,7 @@
 use super::spec::{SettingGroup, SettingKind, SettingSpec, SettingType};
 use super::{
     BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode,
-    TestBranchConstructionMode,
+    ReparentingMode, TestBranchConstructionMode,
 };
 use crate::queue::Refusal;
 
@@ -100,6 +100,13 @@ settings! {
     /// The most bisection runs at the same time; 0 shares `concurrency` with the main line.
     bisection_concurrency: u32 = 1,
         "bisectionConcurrency", "Bisection concurrency", Testing, whole(0, 1000, "");
+    /// Whether failures reduce the number of test runs at the same time: a failure that restarts other
+    /// runs halves it, down to `windowFloor`, and each merged pull request adds one, up to `concurrency`.
+    adaptive_window: bool = false,
+        "adaptiveWindow", "Adaptive window", Testing, SettingKind::Flag;
+    /// The least number of test runs at the same time that failures leave with `adaptiveWindow`.
+    window_floor: u32 = 3,
+        "windowFloor", "Window floor", Testing, whole(1, 1000, "");
     /// Minutes until a test run times out and counts as failed, from the start of its first check;
     /// 0 means never.
     testing_timeout_minutes: u32 = 300,
@@ -197,6 +204,12 @@ settings! {
     /// tested again.
     bisection_mode: BisectionMode = BisectionMode::Aside,
         "bisectionMode", "Bisection", Batching, SettingKind::Word(BisectionMode::NAMES);
+    /// Which runs that fail while runs ahead of them are unfinished are tested beside the line
+    /// immediately, so that pull requests behind them continue without them. `ALL` adds test runs.
+    /// Needs the bisection `ASIDE`; with optimistic merging and a pending failure depth it has no
+    /// effect.
+    reparenting_mode: ReparentingMode = ReparentingMode::Batches,
+        "reparentingMode", "Re-parenting", Failures, SettingKind::Word(ReparentingMode::NAMES);
     /// How changes become commits.
     merge_method: MergeMethod = MergeMethod::Squash,
         "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::NAMES);

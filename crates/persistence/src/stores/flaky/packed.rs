@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use diesel::dsl::sql;
 use diesel::prelude::*;
+use diesel::sql_types::Bool;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{Run, RunOutcome, RunRecord, SameCode, TestId, Upload};
 use signalbox_domain::ports::RepoRef;
 use signalbox_domain::time::Timestamp;
 
+use super::super::super::RUNS_CAME_SINCE;
 use super::super::{Conn, bulk};
 use super::intake_rows::code_text;
 use crate::among::among;
@@ -15,7 +18,7 @@ use crate::documents::Kept;
 use crate::error::DbError;
 use crate::packed_runs::{PackedRun, period, unpack};
 use crate::schema::{packed_runs, result_uploads};
-use crate::sql_types::{FIRST, Sql, each};
+use crate::sql_types::{FIRST, Moment, Sql, each};
 
 /// Runs by their tests.
 pub(super) type Packed = BTreeMap<TestId, Vec<PackedRun>>;
@@ -29,11 +32,12 @@ pub(super) async fn since(
     ids: &[TestId],
     from: Timestamp,
 ) -> Result<Packed, DbError> {
+    let (before, after) = RUNS_CAME_SINCE;
     let rows: Vec<(TestId, Timestamp, String)> = packed_runs::table
         .filter(packed_runs::repo_id.eq(Sql(repo.id)))
         .filter(packed_runs::org_id.eq(Sql(repo.org)))
         .filter(among(packed_runs::test_id, ids))
-        .filter(packed_runs::start.ge(Sql(period(from))))
+        .filter(sql::<Bool>(before).bind::<Moment, _>(Sql(period(from))).sql(after))
         .order(packed_runs::start)
         .select((packed_runs::test_id, packed_runs::start, packed_runs::runs))
         .load(conn)

@@ -5,8 +5,12 @@ use std::fmt::{self, Write as _};
 use super::super::Period;
 use crate::time::{Span, Timestamp};
 
-/// The bytes of the shortest bucket in a text: a space, two numbers and a colon.
-const SHORTEST: usize = 4;
+/// The bytes of the shortest bucket in a text: a space and a number.
+const SHORTEST: usize = 2;
+/// The most bytes of a text before its first count, as long as times have usual lengths.
+const MOST_BEFORE: usize = 24;
+/// The bytes of a bucket with a number of usual length.
+const USUAL: usize = 3;
 
 /// Runs of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +24,8 @@ struct Count {
 /// Runs by time in buckets of one length, the oldest first. Buckets without runs are not kept.
 ///
 /// Its text has the length in minutes, then the buckets: how many lengths after the one before a
-/// bucket begins, its passing runs and, if there are any, its failing runs.
+/// bucket begins, its passing runs and, if there are any, its failing runs. A bucket that directly
+/// follows the one before, in which no run failed, is only the number of its passing runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(into = "String", try_from = "String"))]
@@ -104,14 +109,17 @@ impl Ring {
 
 impl From<Ring> for String {
     fn from(ring: Ring) -> Self {
-        let mut text = (ring.length.micros() / Span::minutes(1).micros()).to_string();
+        let mut text = Self::with_capacity(MOST_BEFORE + ring.counts.len() * USUAL);
+        push(&mut text, ring.length.micros() / Span::minutes(1).micros());
         let mut last = 0;
         for count in &ring.counts {
             let gap = count.at.saturating_sub(last);
             last = count.at;
             text.push(' ');
-            push(&mut text, gap);
-            text.push(':');
+            if gap != 1 || count.failed > 0 {
+                push(&mut text, gap);
+                text.push(':');
+            }
             push(&mut text, count.passed.into());
             if count.failed > 0 {
                 text.push(':');
@@ -122,7 +130,7 @@ impl From<Ring> for String {
     }
 }
 
-/// Adds a number. Each upload writes about a hundred for each of its tests, nearly all with one digit,
+/// Adds a number. Each upload writes about fifty for each of its tests, nearly all with one digit,
 /// and formatting takes several times as long for these.
 fn push(text: &mut String, number: i64) {
     match u8::try_from(number) {
@@ -159,21 +167,23 @@ fn parse(text: &str) -> Option<Ring> {
     ring.counts.reserve(text.len() / SHORTEST);
     let mut at = 0_i64;
     for word in words {
-        let (gap, counts) = word.split_once(':')?;
-        at = at.checked_add(read(gap)?)?;
-        let (passed, failed) = counts.split_once(':').unwrap_or((counts, "0"));
-        let (passed, failed) = (read(passed)?.try_into().ok()?, read(failed)?.try_into().ok()?);
+        let (gap, passed, failed) = match word.as_bytes() {
+            [digit @ b'0'..=b'9'] => (1, u32::from(digit - b'0'), 0),
+            _ => bucket(word)?,
+        };
+        at = at.checked_add(gap)?;
         ring.counts.push(Count { at, passed, failed });
     }
     Some(ring)
 }
 
-/// Reads a number; those of one digit without the checks that longer ones need.
-fn read(text: &str) -> Option<i64> {
-    match text.as_bytes() {
-        [digit @ b'0'..=b'9'] => Some(i64::from(digit - b'0')),
-        _ => text.parse().ok(),
-    }
+/// Reads the gap, the passing runs and the failing runs of a bucket.
+fn bucket(word: &str) -> Option<(i64, u32, u32)> {
+    let Some((gap, counts)) = word.split_once(':') else {
+        return Some((1, word.parse().ok()?, 0));
+    };
+    let (passed, failed) = counts.split_once(':').unwrap_or((counts, "0"));
+    Some((gap.parse().ok()?, passed.parse().ok()?, failed.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -194,8 +204,17 @@ mod tests {
         assert_eq!(ring.sum(at(0).minus(Span::MICROSECOND), at(95)), (3, 3));
         assert_eq!(ring.sum(at(0), at(95)), (2, 0));
         ring.forget_until(at(0));
-        assert_eq!(String::from(ring), "30 980003:2");
-        for text in ["", "0", "x", "5 1", "5 1:x", "5 1:2:x"] {
+        assert_eq!(String::from(ring.clone()), "30 980003:2");
+        ring.add(at(125), 12, 0);
+        let text = String::from(ring.clone());
+        assert_eq!(text, "30 980003:2 12");
+        assert_eq!(Ring::try_from(text), Ok(ring.clone()));
+        assert_eq!(
+            Ring::try_from("30 980003:2 1:12".to_owned()),
+            Ok(ring),
+            "as it was once written"
+        );
+        for text in ["", "0", "x", "5 ", "5 1  2", "5 x", "5 1:x", "5 1:2:x", "5 1:2:3:4"] {
             assert!(Ring::try_from(text.to_owned()).is_err(), "{text}");
         }
     }

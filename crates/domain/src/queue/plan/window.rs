@@ -1,0 +1,61 @@
+//! The adaptive window: how many test runs the line may have at the same time. A failure that
+//! restarts other runs halves it, and each merged pull request adds one.
+
+use crate::ids::RunId;
+
+use super::super::{Decision, Queue, RunStatus, TestRun};
+use super::builder::TransitionBuilder;
+
+/// The most test runs of the line at the same time: the window, or else the concurrency.
+pub(in super::super) fn limit(queue: &Queue) -> u32 {
+    let most = queue.header.settings.concurrency;
+    in_force(queue).map_or(most, |window| window.min(most))
+}
+
+/// The window, if it is smaller than the concurrency.
+pub(in super::super) fn in_force(queue: &Queue) -> Option<u32> {
+    let settings = &queue.header.settings;
+    let window = queue.header.window.filter(|_| settings.adaptive_window)?;
+    (window < settings.concurrency).then_some(window)
+}
+
+/// Handles a failed run that is about to be removed or split: if runs were built on it, which start
+/// again, the window is halved.
+pub(super) fn failed(builder: &mut TransitionBuilder, failed: RunId) {
+    let settings = &builder.queue.header.settings;
+    let Some(run) = builder.run(failed).filter(|_| settings.adaptive_window) else { return };
+    let is_built_on_it = |other: &TestRun| {
+        let is_valid = !matches!(other.status, RunStatus::Cancelled { .. });
+        is_valid && run.group.iter().any(|member| other.contains(member.pr))
+    };
+    if builder.queue.runs().any(is_built_on_it) {
+        let least = settings.window_floor.min(settings.concurrency);
+        let halved = (limit(&builder.queue) / 2).max(least);
+        resize(builder, halved, failed);
+    }
+}
+
+/// Handles a landing: the window grows by one for each pull request that it merges.
+pub(super) fn landed(builder: &mut TransitionBuilder, landed: RunId, merged: usize) {
+    if in_force(&builder.queue).is_some() {
+        let merged = u32::try_from(merged).unwrap_or(u32::MAX);
+        let grown = limit(&builder.queue).saturating_add(merged);
+        let grown = grown.min(builder.queue.header.settings.concurrency);
+        resize(builder, grown, landed);
+    }
+}
+
+/// Forgets the window if it is as large as the concurrency, or the setting is off.
+pub(super) fn end(builder: &mut TransitionBuilder) {
+    if in_force(&builder.queue).is_none() {
+        builder.queue.header.window = None;
+    }
+}
+
+fn resize(builder: &mut TransitionBuilder, to: u32, run: RunId) {
+    let from = limit(&builder.queue);
+    if from != to {
+        builder.queue.header.window = Some(to);
+        builder.decision(Decision::WindowResized { from, to, run });
+    }
+}

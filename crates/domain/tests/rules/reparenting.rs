@@ -1,0 +1,200 @@
+//! Runs that fail while runs ahead of them are unfinished.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    BisectionMode, Decision, Effect, Mode, Moved, OptimizationMode, PrState, Reason,
+    ReparentingMode, RunChecks, Settings, SettingsPatch,
+};
+use signalbox_domain::testing::{Rules, World};
+
+use crate::{bad, build_all, decisions, in_batches, states, update};
+
+fn world(reparenting: ReparentingMode, rules: Rules) -> World {
+    let mut settings = Settings::new(Mode::Single, 6).expect("valid settings");
+    settings.reparenting_mode = reparenting;
+    World::new(settings, rules)
+}
+
+fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
+    for pr in prs {
+        world.submit(pr, None).expect("submitted");
+    }
+}
+
+/// Runs the waiting checks that test this pull request last, before all other checks.
+fn checks_end(world: &mut World, pr: u32) {
+    build_all(world);
+    let own = |effect: &Effect| matches!(effect, Effect::RunChecks(RunChecks { prs, .. }) if prs.contains(&PrNumber(pr)));
+    let at = world.outbox.iter().position(|it| own(&it.effect)).expect("it is under test");
+    let checks = world.outbox.remove(at);
+    world.run(&checks.effect);
+    build_all(world);
+}
+
+/// The pull requests of each run that was set aside.
+fn reparented(world: &World) -> Vec<Vec<u32>> {
+    let of = |decision: Decision| match decision {
+        Decision::Reparented { prs, .. } => Some(prs.iter().map(|pr| pr.0).collect()),
+        _ => None,
+    };
+    decisions(world).into_iter().filter_map(of).collect()
+}
+
+/// What the candidate of this pull request's run contains besides its group.
+fn built_on(world: &World, pr: u32) -> Vec<u32> {
+    let entry = world.queue.entry_of(PrNumber(pr)).expect("live");
+    let run = world.queue.run(entry.state.run().expect("a run")).expect("known");
+    run.ahead.iter().map(|(_, pr)| pr.0).collect()
+}
+
+fn state(world: &World, pr: u32) -> PrState {
+    states(world).into_iter().find(|(it, _)| *it == pr).expect("live").1
+}
+
+#[test]
+fn those_behind_a_failed_run_start_without_it_and_it_is_tested_alone() {
+    let mut world = world(ReparentingMode::All, bad(&[3]));
+    submit(&mut world, 1..=6);
+    checks_end(&mut world, 3);
+    assert_eq!(reparented(&world), [[3]]);
+    assert_eq!(built_on(&world, 4), [1, 2], "the nearest that has not failed");
+    assert_eq!(built_on(&world, 6), [1, 2, 4, 5]);
+    assert_eq!((state(&world, 3), built_on(&world, 3)), (PrState::Testing, vec![]));
+    assert_eq!(world.queue.slots_used(), (5, 1));
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 4, 5, 6]);
+}
+
+#[test]
+fn one_that_failed_because_of_another_ahead_passes_alone_and_lands_behind_the_others() {
+    let mut world = world(ReparentingMode::All, bad(&[1]));
+    submit(&mut world, 1..=4);
+    checks_end(&mut world, 2);
+    assert_eq!(reparented(&world), [[2]]);
+    world.settle();
+    assert_eq!(world.landed.len(), 3, "{:?}", world.landed);
+    let passed = decisions(&world).into_iter().any(|decision| {
+        matches!(decision, Decision::Moved(Moved { pr: PrNumber(2), reason: Reason::Queued(it), .. })
+            if it.as_str() == "PASSED_ON_TARGET_ALONE")
+    });
+    assert!(passed || world.landed.contains(&2));
+}
+
+#[test]
+fn a_batch_is_bisected_before_the_runs_ahead_have_ended() {
+    let mut world = world(ReparentingMode::Batches, bad(&[3]));
+    update(&mut world, in_batches(2), None);
+    submit(&mut world, 1..=6);
+    checks_end(&mut world, 4);
+    assert_eq!(reparented(&world), [[3, 4]]);
+    assert_eq!(built_on(&world, 6), [1, 2]);
+    assert_eq!((built_on(&world, 3), built_on(&world, 4)), (vec![], vec![3]));
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 5, 6, 4]);
+}
+
+#[test]
+fn no_result_follows_for_a_part_while_a_run_ahead_may_be_at_fault() {
+    let mut world = world(ReparentingMode::Batches, bad(&[1]));
+    update(&mut world, in_batches(2), None);
+    let skip = SettingsPatch {
+        optimization_mode: Some(OptimizationMode::BisectionSkipRedundantTests),
+        ..SettingsPatch::default()
+    };
+    update(&mut world, skip, None);
+    submit(&mut world, 1..=6);
+    checks_end(&mut world, 4);
+    assert_eq!(reparented(&world), [[3, 4]]);
+    // #3 passes, and #4 is tested nevertheless.
+    checks_end(&mut world, 3);
+    assert_eq!(state(&world, 4), PrState::Testing);
+    world.settle();
+    let mut landed = world.landed.clone();
+    landed.sort_unstable();
+    assert_eq!(landed, [2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn the_settings_decide_which_runs_are_set_aside() {
+    let depth = SettingsPatch {
+        can_optimistically_merge: Some(true),
+        pending_failure_depth: Some(1),
+        ..SettingsPatch::default()
+    };
+    let in_place =
+        SettingsPatch { bisection_mode: Some(BisectionMode::InPlace), ..SettingsPatch::default() };
+    let (off, batches, all) =
+        (ReparentingMode::Off, ReparentingMode::Batches, ReparentingMode::All);
+    for (mode, size, patch) in [
+        (off, 1, None),
+        (off, 2, None),
+        (batches, 1, None),
+        (all, 1, Some(depth.clone())),
+        (batches, 2, Some(depth)),
+        (all, 1, Some(in_place.clone())),
+        (batches, 2, Some(in_place)),
+    ] {
+        let mut world = world(mode, bad(&[3]));
+        if size > 1 {
+            update(&mut world, in_batches(size), None);
+        }
+        if let Some(patch) = patch {
+            update(&mut world, patch, None);
+        }
+        submit(&mut world, 1..=6);
+        checks_end(&mut world, 3);
+        assert_eq!(state(&world, 3), PrState::PendingFailure, "{mode:?}, batches of {size}");
+        world.settle();
+        assert_eq!(reparented(&world), Vec::<Vec<u32>>::new());
+        let mut landed = world.landed.clone();
+        landed.sort_unstable();
+        assert_eq!(landed, [1, 2, 4, 5, 6], "{mode:?}, batches of {size}");
+    }
+}
+
+#[test]
+fn a_failure_with_nothing_unfinished_ahead_is_final() {
+    let mut world = world(ReparentingMode::All, bad(&[1]));
+    submit(&mut world, 1..=3);
+    checks_end(&mut world, 1);
+    assert_eq!(reparented(&world), Vec::<Vec<u32>>::new());
+    assert!(world.queue.entry_of(PrNumber(1)).is_none(), "it has failed");
+}
+
+#[test]
+fn other_lanes_are_not_concerned() {
+    let lanes = [(1, 1), (2, 1), (3, 1), (4, 2)].map(|(pr, lane)| (pr, [lane].into())).into();
+    let mut settings = Settings::new(Mode::Parallel, 6).expect("valid settings");
+    settings.reparenting_mode = ReparentingMode::All;
+    let mut world = World::new(settings, Rules { targets: lanes, ..bad(&[2]) });
+    submit(&mut world, 1..=4);
+    build_all(&mut world);
+    let other = world.queue.entry_of(PrNumber(4)).and_then(|it| it.state.run());
+    checks_end(&mut world, 2);
+    assert_eq!((reparented(&world), built_on(&world, 3)), (vec![vec![2]], vec![1]));
+    assert_eq!(world.queue.entry_of(PrNumber(4)).and_then(|it| it.state.run()), other);
+    world.settle();
+    assert_eq!(world.landed.len(), 3);
+}
+
+#[test]
+fn an_urgent_or_cancelled_one_that_is_tested_alone_returns_or_leaves() {
+    let aside = || {
+        let mut world = world(ReparentingMode::All, bad(&[3]));
+        submit(&mut world, 1..=6);
+        checks_end(&mut world, 3);
+        world
+    };
+    let mut urgent = aside();
+    urgent.submit(3, Some(0)).expect("submitted again");
+    urgent.settle();
+    assert_eq!(urgent.landed, [1, 2, 4, 5, 6]);
+    let mut pushed = aside();
+    pushed.push(3);
+    pushed.settle();
+    assert_eq!(pushed.landed, [1, 2, 4, 5, 6]);
+    let mut moved = aside();
+    moved.push_target();
+    moved.settle();
+    assert_eq!(moved.landed, [1, 2, 4, 5, 6]);
+}
