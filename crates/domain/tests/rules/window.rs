@@ -123,7 +123,7 @@ fn an_urgent_pull_request_starts_while_the_window_is_closed() {
 }
 
 #[test]
-fn the_setting_switched_off_opens_the_window_at_once() {
+fn the_window_opens_when_its_setting_is_switched_off() {
     let mut world = adaptive(8, 3, bad(&[1]));
     submit(&mut world, 1..=12);
     build_all(&mut world);
