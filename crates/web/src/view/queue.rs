@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, PrState, QueueState,
-    QueueView, TestRun, WaitReason,
+    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, PrState, Queue,
+    QueueState, QueueView, TestRun, WaitReason,
 };
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::EntrySnapshot;
@@ -127,6 +127,16 @@ impl Part {
     }
 }
 
+/// What the number of test slots is.
+fn slots_note(queue: &Queue) -> String {
+    let most = queue.header.settings.concurrency;
+    if queue.slots() < most {
+        format!("test slots in use; failures reduced them from {most}")
+    } else {
+        "test slots in use".to_owned()
+    }
+}
+
 /// The page.
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let (place, queue) = (seen.place, seen.view.queue);
@@ -157,17 +167,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let clears = seen.estimates.values().filter_map(|it| it.time).max();
     top = top.with(Block::Tiles(vec![
         tile("In the line", line.to_string(), format!("{} not ready", count(Part::NotReady))),
-        tile(
-            "Testing",
-            format!("{runs} of {}", queue.slots()),
-            match queue.slots() < header.settings.concurrency {
-                true => format!(
-                    "test slots in use; failures reduced them from {}",
-                    header.settings.concurrency
-                ),
-                false => "test slots in use".to_owned(),
-            },
-        ),
+        tile("Testing", format!("{runs} of {}", queue.slots()), slots_note(queue)),
         tile("Passed", count(Part::Passed).to_string(), "waiting to merge".to_owned()),
         tile(
             "Line empty in",
