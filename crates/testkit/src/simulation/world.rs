@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
 use signalbox_domain::ports::Stores;
-use signalbox_domain::queue::{BisectionMode, MergeMethod, Mode, OptimizationMode, SettingsPatch};
+use signalbox_domain::queue::{
+    BisectionMode, MergeMethod, Mode, OptimizationMode, ReparentingMode, SettingsPatch,
+};
 use signalbox_domain::testing::{CountingIds, Quiet};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::Context;
@@ -213,6 +215,13 @@ impl World {
                     1 => MergeMethod::MergeCommit,
                     _ => MergeMethod::Rebase,
                 }),
+                reparenting_mode: of(0, 2).map(|it| match it {
+                    0 => ReparentingMode::Off,
+                    1 => ReparentingMode::Batches,
+                    _ => ReparentingMode::All,
+                }),
+                adaptive_window: of(0, 1).map(|it| it == 1),
+                window_floor: of(1, 3),
                 ..SettingsPatch::default()
             }
         })
