@@ -97,7 +97,7 @@ fn testing(news: &News, together: usize, ahead: &[u32]) -> String {
     let what = match (news.bisection, news.batched, together) {
         (false, true, _) => "testing as one batch",
         (true, _, 2..) => "testing as half of the failed batch",
-        (true, _, _) => "testing alone, after the batch failed",
+        (true, _, _) => "testing alone, after its run failed",
         (false, false, _) => "testing",
     };
     match ahead {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    BisectionMode, ChangeSource, Command, Effect, EntryState, Fact, Mode, OptimizationMode,
+    BisectionMode, ChangeSource, Command, Effect, Entry, EntryState, Fact, Mode, OptimizationMode,
     ReparentingMode, RunStatus, Settings, SettingsPatch, check_invariants,
 };
 use signalbox_domain::testing::{Rules, World};
@@ -112,7 +112,15 @@ fn shape(world: &World, acts: &[Act]) -> String {
             _ => String::new(),
         };
         let on = entry.state.run().map(run).unwrap_or_default();
-        let held = format!("{held}{:?}", entry.part.as_ref().map(|part| part.implied));
+        let part = entry.part.as_ref().map(|part| {
+            let of_part =
+                |it: &&Entry| it.part.as_ref().is_some_and(|other| other.number == part.number);
+            let first = queue.entries_in_order().find(of_part).map(|it| it.pr);
+            let behind = part.behind.iter().filter(|pr| queue.entry_of(**pr).is_some()).count();
+            (first, part.implied, part.aside, behind, part.behind.is_empty())
+        });
+        let history = (entry.proven.is_some(), entry.reparented);
+        let held = format!("{held}{part:?}{history:?}");
         let state = entry.state.name().as_str();
         let _ = write!(text, "{}{state}{held}{on}{}|", entry.pr, entry.pull_request.head);
     }
@@ -140,7 +148,7 @@ fn shape(world: &World, acts: &[Act]) -> String {
     }));
     waiting.sort();
     let landing = queue.header.landing.as_ref().map(|it| run(it.run));
-    let _ = write!(text, "{waiting:?}{landing:?}");
+    let _ = write!(text, "{waiting:?}{landing:?}{:?}", queue.header.window);
     text
 }
 

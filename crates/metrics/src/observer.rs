@@ -180,7 +180,7 @@ impl PrometheusObserver {
         );
         registry.register(
             "runs_reparented",
-            "Failed test runs that are tested beside the line, because runs ahead were unfinished",
+            "Failed test runs whose pull requests are tested beside the line, because runs ahead were unfinished",
             self.runs_reparented.clone(),
         );
         registry.register(

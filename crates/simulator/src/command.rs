@@ -60,7 +60,7 @@ pub struct Simulate {
     /// Failures reduce the number of test runs at the same time, and landings raise it again.
     #[arg(long, help_heading = "Settings")]
     pub adaptive_window: bool,
-    /// The least number of test runs at the same time that failures leave.
+    /// Failures never reduce the number of test runs at the same time below this number.
     #[arg(long, value_name = "NUMBER", default_value_t = 3, help_heading = "Settings")]
     pub window_floor: u32,
     /// The size of batches; 1 tests every pull request alone. Several values are compared.

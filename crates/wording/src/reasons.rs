@@ -117,6 +117,12 @@ impl Named for QueuedReason {
                 "its test run failed while others ahead were unfinished, so it is tested on the target \
                  branch alone",
             ),
+            Self::ReturnedToLine => word(
+                "Back in the line",
+                "switch",
+                Tone::Quiet,
+                "it was tested on the target branch alone, and returns to the line without a result",
+            ),
             Self::PassedAlone => word(
                 "Passed alone",
                 "restart",

@@ -50,7 +50,10 @@ pub fn wait(reason: &WaitReason) -> Wait {
             0 => "Starts when a running test finishes.".into(),
             _ => format!("Starts when a test slot is free and the {ahead} ahead of it have started.").into(),
         }),
-        WaitReason::WindowClosed { used, window, limit, ahead } => says("Waiting for the window", "clock", Tone::Waiting, "failures have reduced the test slots, and all of them are in use", closed(*used, *window, *limit, *ahead).into(), "Starts when a running test finishes. Each merged pull request adds a test slot.".into()),
+        WaitReason::WindowClosed { used, window, limit, ahead } => says("Fewer test slots", "clock", Tone::Waiting, "failures have reduced the test slots, and all of them are in use", closed(*used, *window, *limit, *ahead).into(), match ahead {
+            0 => "Starts when fewer than the reduced number of tests are running. Each merged pull request adds a test slot.".into(),
+            _ => format!("Starts when a test slot is free and the {ahead} ahead of it have started. Each merged pull request adds a test slot.").into(),
+        }),
         WaitReason::BatchFilling { have, target, until } => Wait {
             latest: Some(*until),
             ..says("Batch is filling", "clock", Tone::Waiting, "more pull requests may join its batch", format!("its batch is filling: {have} of {target}, at the latest until {until}").into(), "Its batch starts when it is full.".into())

@@ -128,6 +128,10 @@ pub struct Entry {
     /// batch.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub absolved: Option<Box<EventBatch>>,
+    /// Whether its run has left the line because runs ahead were unfinished. That happens at most once
+    /// for a head.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
+    pub reparented: bool,
     /// How often its failed checks ran again since it was submitted.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Retries::is_none"))]
     pub retries: Retries,
@@ -147,6 +151,10 @@ pub struct Part {
     /// Whether the batch is bisected beside the line: nothing in the line depends on it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
     pub aside: bool,
+    /// The pull requests that the failed run contained besides the batch, and that were live when the
+    /// part was last started: without them, a failure does not show that the part is at fault.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub behind: Vec<PrNumber>,
 }
 
 /// A result that holds for every candidate with the same tree.

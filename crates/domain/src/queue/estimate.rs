@@ -162,7 +162,7 @@ impl<'a> Simulation<'a> {
         let of_line = queue.runs().filter(|run| !run.bisection && run.status.is_running());
         let mut slots: BinaryHeap<_> =
             of_line.filter_map(|run| running.get(&run.id).copied()).map(Reverse).collect();
-        let limit = usize::try_from(queue.header.settings.concurrency).unwrap_or(usize::MAX);
+        let limit = usize::try_from(queue.slots_of_line().1).unwrap_or(usize::MAX);
         while slots.len() < limit.max(1) {
             slots.push(Reverse(Span::ZERO));
         }

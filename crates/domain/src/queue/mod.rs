@@ -71,7 +71,7 @@ pub use moves::Move;
 pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;
 pub use plan::{absorb, decide, next_deadline};
-use plan::{red, window};
+use plan::{bisect, red, window};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{
     InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,

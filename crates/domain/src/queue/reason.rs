@@ -42,6 +42,8 @@ words!(
         BisectionTestRunPassed = "BISECTION_TEST_RUN_PASSED",
         /// Its run failed while runs ahead of it were unfinished; it is tested on the target alone.
         FailedBehindUnfinished = "TEST_RUN_FAILED_BEHIND_UNFINISHED",
+        /// It was tested on the target alone, and returns to the line without a result.
+        ReturnedToLine = "RETURNED_TO_LINE",
         /// It passed on the target alone, and is tested again behind the line.
         PassedAlone = "PASSED_ON_TARGET_ALONE",
         /// Its impacted targets changed.

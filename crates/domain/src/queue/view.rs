@@ -6,7 +6,7 @@ use crate::ids::PrNumber;
 
 use super::{
     Entry, EntryState, HostTroubleKind, LinePosition, PrState, Queue, QueueState, Readiness,
-    RedTarget, RunStatus, TestRun, WaitReason, batch, lanes, red, window,
+    RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, lanes, red, window,
 };
 
 /// The view of an entry.
@@ -229,6 +229,10 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             if !prs.is_empty() {
                 return Some(WaitReason::PredecessorTesting { prs });
             }
+            let prs: Vec<PrNumber> = bisect::lacking(queue, entry).take(NAMED).collect();
+            if !prs.is_empty() {
+                return Some(WaitReason::PredecessorTesting { prs });
+            }
             let depth = lanes::failure_window(queue);
             let window = run.and_then(|run| lanes::absolver(queue, run));
             stopped(queue).unwrap_or(match window {
@@ -368,9 +372,12 @@ fn waits_for_checks(queue: &Queue, entry: &Entry, run: Option<&TestRun>) -> Wait
 }
 
 impl Queue {
-    /// The test slots of the line: the adaptive window, or else the concurrency.
-    pub fn slots(&self) -> u32 {
-        window::limit(self)
+    /// The occupied and all test slots of the line. Its slots are the adaptive window, or else the
+    /// concurrency; bisections occupy them, too, if they have none of their own.
+    pub fn slots_of_line(&self) -> (u32, u32) {
+        let (main, bisection) = self.slots_used();
+        let shared = self.header.settings.bisection_concurrency == 0;
+        (main + if shared { bisection } else { 0 }, window::limit(self))
     }
 
     /// The occupied slots: by runs of the main line, and by runs of bisections.

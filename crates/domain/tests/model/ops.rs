@@ -112,10 +112,12 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
     let causes = prop::collection::btree_map(pr(), cause(), 0..6);
     let awaited = prop::collection::btree_map(pr(), known_cause(), 0..6);
     let external = prop::bool::weighted(0.3);
-    (some(), pairs(), pairs(), some(), targets, external, causes, awaited).prop_map(
-        |(bad, clash, conflict, flaky, targets, external, causes, awaited)| Rules {
+    let together = (pairs(), pairs(), pairs());
+    (some(), together, some(), targets, external, causes, awaited).prop_map(
+        |(bad, (clash, needs, conflict), flaky, targets, external, causes, awaited)| Rules {
             bad,
             clash,
+            needs,
             conflict,
             flaky,
             targets,

@@ -51,7 +51,7 @@ pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
     // Q2: no run starts above the limit.
     let ((was, bisected), (is, bisects)) = (before.queue.slots_used(), after.queue.slots_used());
     let settings = &after.queue.header.settings;
-    let (limit, of_bisections) = (after.queue.slots(), settings.bisection_concurrency);
+    let (limit, of_bisections) = (after.queue.slots_of_line().1, settings.bisection_concurrency);
     assert!((1..=settings.concurrency).contains(&limit), "{limit} slots after {op:?}");
     if of_bisections == 0 {
         let (was, is) = (was + bisected, is + bisects);

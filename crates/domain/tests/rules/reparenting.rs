@@ -3,11 +3,11 @@
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     BisectionMode, Decision, Effect, Mode, Moved, OptimizationMode, PrState, Reason,
-    ReparentingMode, RunChecks, Settings, SettingsPatch,
+    ReparentingMode, RunChecks, Settings, SettingsPatch, WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
 
-use crate::{bad, build_all, decisions, in_batches, states, update};
+use crate::{bad, build_all, decisions, in_batches, states, update, waits};
 
 fn world(reparenting: ReparentingMode, rules: Rules) -> World {
     let mut settings = Settings::new(Mode::Single, 6).expect("valid settings");
@@ -197,4 +197,78 @@ fn an_urgent_or_cancelled_one_that_is_tested_alone_returns_or_leaves() {
     moved.push_target();
     moved.settle();
     assert_eq!(moved.landed, [1, 2, 4, 5, 6]);
+}
+
+#[test]
+fn one_that_needs_what_was_ahead_is_tested_again_with_it_before_it_is_blamed() {
+    for (needs, landed) in [(vec![(2, 1)], vec![1, 2, 4, 5]), (vec![], vec![1, 2, 4, 5])] {
+        let rules = Rules { needs: needs.iter().copied().collect(), ..bad(&[3]) };
+        let mut world = world(ReparentingMode::Batches, rules);
+        update(&mut world, in_batches(2), None);
+        world.submit_with(1, None, Some(true)).expect("submitted");
+        submit(&mut world, 2..=5);
+        checks_end(&mut world, 3);
+        assert_eq!(reparented(&world), [[2, 3]]);
+        // On the target, where #1 is missing.
+        checks_end(&mut world, 2);
+        if needs.is_empty() {
+            assert_eq!(state(&world, 2), PrState::TestsPassed);
+        } else {
+            assert_eq!(state(&world, 2), PrState::PendingFailure);
+            let ahead = WaitReason::PredecessorTesting { prs: vec![PrNumber(1)] };
+            assert_eq!(waits(&world, 2), ahead);
+        }
+        world.settle();
+        let mut all = world.landed.clone();
+        all.sort_unstable();
+        assert_eq!(all, landed, "only #3 is at fault");
+    }
+}
+
+#[test]
+fn one_that_fails_alone_is_blamed_when_those_ahead_are_decided() {
+    let mut world = world(ReparentingMode::All, bad(&[3]));
+    submit(&mut world, 1..=4);
+    checks_end(&mut world, 3);
+    checks_end(&mut world, 3);
+    assert_eq!(state(&world, 3), PrState::PendingFailure);
+    let prs = vec![PrNumber(1), PrNumber(2)];
+    assert_eq!(waits(&world, 3), WaitReason::PredecessorTesting { prs });
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 4]);
+}
+
+#[test]
+fn one_that_merges_cleanly_only_with_what_was_ahead_returns_to_the_line() {
+    let mut world = world(ReparentingMode::All, bad(&[]));
+    submit(&mut world, 1..=3);
+    build_all(&mut world);
+    world.rules_mut().flaky.insert(2);
+    checks_end(&mut world, 2);
+    let build = world.queue.runs().find(|run| run.bisection).map(|run| run.id);
+    assert!(build.is_some());
+    world.settle();
+    assert_eq!(world.landed.len(), 3, "{:?}", world.landed);
+}
+
+#[test]
+fn no_pull_request_leaves_the_line_twice_and_an_urgent_one_stays_at_the_front() {
+    let mut slow = world(ReparentingMode::All, bad(&[1]));
+    submit(&mut slow, 1..=3);
+    checks_end(&mut slow, 2);
+    checks_end(&mut slow, 2);
+    checks_end(&mut slow, 2);
+    assert_eq!(reparented(&slow), [[2]], "#1 is still under test");
+    assert_eq!(state(&slow, 2), PrState::PendingFailure);
+    slow.settle();
+    assert_eq!(slow.landed.len(), 2);
+
+    let mut urgent = world(ReparentingMode::All, bad(&[2]));
+    urgent.submit(1, Some(0)).expect("submitted");
+    urgent.submit(2, Some(0)).expect("submitted");
+    urgent.submit(3, None).expect("submitted");
+    checks_end(&mut urgent, 2);
+    assert_eq!((reparented(&urgent), state(&urgent, 2)), (vec![], PrState::PendingFailure));
+    urgent.settle();
+    assert_eq!(urgent.landed, [1, 3]);
 }

@@ -44,10 +44,10 @@ fn a_failure_that_restarts_others_halves_the_window_and_each_merge_adds_one() {
     let mut world = adaptive(8, 3, bad(&[1]));
     submit(&mut world, 1..=12);
     build_all(&mut world);
-    assert_eq!((world.queue.slots(), world.queue.slots_used()), (8, (8, 0)));
+    assert_eq!((world.queue.slots_of_line().1, world.queue.slots_used()), (8, (8, 0)));
     next_checks(&mut world);
     build_all(&mut world);
-    assert_eq!((world.queue.slots(), world.queue.slots_used()), (4, (4, 0)));
+    assert_eq!((world.queue.slots_of_line().1, world.queue.slots_used()), (4, (4, 0)));
     let closed = |ahead| WaitReason::WindowClosed { used: 4, window: 4, limit: 8, ahead };
     assert_eq!(waits(&world, 6), closed(0));
     assert_eq!(waits(&world, 12), closed(6));
@@ -100,7 +100,7 @@ fn what_runs_when_the_window_closes_continues() {
     next_checks(&mut world);
     build_all(&mut world);
     // The other lanes are not concerned.
-    assert_eq!((world.queue.slots(), world.queue.slots_used()), (2, (3, 0)));
+    assert_eq!((world.queue.slots_of_line().1, world.queue.slots_used()), (2, (3, 0)));
     let closed = WaitReason::WindowClosed { used: 3, window: 2, limit: 5, ahead: 0 };
     assert_eq!(waits(&world, 2), closed);
     world.settle();
@@ -132,10 +132,10 @@ fn the_window_opens_when_its_setting_is_switched_off() {
     let off = SettingsPatch { adaptive_window: Some(false), ..SettingsPatch::default() };
     update(&mut world, off, None);
     build_all(&mut world);
-    assert_eq!((world.queue.slots(), world.queue.slots_used()), (8, (8, 0)));
+    assert_eq!((world.queue.slots_of_line().1, world.queue.slots_used()), (8, (8, 0)));
     let on = SettingsPatch { adaptive_window: Some(true), ..SettingsPatch::default() };
     update(&mut world, on, None);
-    assert_eq!(world.queue.slots(), 8, "earlier failures do not count again");
+    assert_eq!(world.queue.slots_of_line().1, 8, "earlier failures do not count again");
     assert_eq!(waits(&world, 12), WaitReason::SlotsFull { used: 8, limit: 8, ahead: 2 });
 }
 
@@ -148,9 +148,44 @@ fn a_lower_concurrency_is_the_limit_below_the_window() {
     build_all(&mut world);
     let lower = SettingsPatch { concurrency: Some(2), ..SettingsPatch::default() };
     update(&mut world, lower, None);
-    assert_eq!(world.queue.slots(), 2);
+    assert_eq!(world.queue.slots_of_line().1, 2);
     assert!(matches!(waits(&world, 12), WaitReason::SlotsFull { limit: 2, .. }));
     assert!(world.queue.entry_of(PrNumber(2)).is_some());
     world.settle();
     assert_eq!(world.landed, (2..=12).collect::<Vec<u32>>());
+}
+
+#[test]
+fn the_halves_of_a_failed_batch_do_not_shrink_the_window_again() {
+    let settings = Settings::builder()
+        .concurrency(20_u32)
+        .bisection_concurrency(20_u32)
+        .adaptive_window(true)
+        .build()
+        .expect("valid settings");
+    let mut world = World::new(settings, bad(&[1]));
+    update(&mut world, in_batches(4), None);
+    submit(&mut world, 1..=12);
+    world.settle();
+    assert_eq!(resizes(&world).first(), Some(&(20, 10)));
+    assert!(
+        resizes(&world).into_iter().skip(1).all(|(from, to)| from < to),
+        "{:?}",
+        resizes(&world)
+    );
+}
+
+#[test]
+fn a_higher_floor_opens_the_window() {
+    let mut world = adaptive(8, 3, bad(&[1]));
+    submit(&mut world, 1..=12);
+    build_all(&mut world);
+    next_checks(&mut world);
+    assert_eq!(world.queue.slots_of_line().1, 4);
+    let floor = SettingsPatch { window_floor: Some(6), ..SettingsPatch::default() };
+    update(&mut world, floor, None);
+    build_all(&mut world);
+    assert_eq!(world.queue.slots_of_line(), (6, 6));
+    world.settle();
+    assert_eq!(world.landed.len(), 11);
 }

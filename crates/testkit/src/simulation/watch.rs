@@ -156,7 +156,7 @@ fn capacity(before: &Queue, after: &Queue) -> Vec<String> {
     };
     let (main, bisecting) = (running(false), running(true));
     let settings = &after.header.settings;
-    let (limit, own) = (settings.concurrency, settings.bisection_concurrency);
+    let (limit, own) = (after.slots_of_line().1, settings.bisection_concurrency);
     let mut complaints = Vec::new();
     let mut limited = |what: &str, started: bool, used: usize, limit: u32| {
         if started && used > usize::try_from(limit).unwrap_or(usize::MAX) {

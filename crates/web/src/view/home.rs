@@ -58,8 +58,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             oldest = oldest.into_iter().chain([entry.submitted_at]).min();
         }
         total += line;
-        let runs = it.queue.runs().filter(|run| run.status.is_running()).count();
-        let limit = it.queue.slots();
+        let (used, limit) = it.queue.slots_of_line();
+        let count = |slots: u32| usize::try_from(slots).unwrap_or(usize::MAX);
         let state = Cell::named(&header.state.name()).sub(match &header.state {
             QueueState::Paused { reason: Some(reason), .. } => plain(reason, 120),
             QueueState::Paused { reason: None, .. }
@@ -76,8 +76,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
                 state,
                 Cell::number(line),
                 Cell {
-                    progress: Some((runs, usize::try_from(limit).unwrap_or(usize::MAX))),
-                    ..Cell::text(format!("{runs} of {limit} slots"))
+                    progress: Some((count(used), count(limit))),
+                    ..Cell::text(format!("{used} of {limit} slots"))
                 },
                 Cell::number(doubtful),
                 oldest.map_or_else(|| Cell::text("–"), |at| lasting(at, seen.now)),

@@ -130,7 +130,7 @@ impl Part {
 /// What the number of test slots is.
 fn slots_note(queue: &Queue) -> String {
     let most = queue.header.settings.concurrency;
-    if queue.slots() < most {
+    if queue.slots_of_line().1 < most {
         format!("test slots in use; failures reduced them from {most}")
     } else {
         "test slots in use".to_owned()
@@ -154,7 +154,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     };
     let count = |wanted: Part| seen.view.entries.iter().filter(|it| part(it) == wanted).count();
     let line = seen.view.entries.iter().filter(|it| it.position.is_some()).count();
-    let runs = queue.runs().filter(|run| run.status.is_running()).count();
+    let (used, limit) = queue.slots_of_line();
     page.announce = format!(
         "{line} in the line, {} testing, {} waiting",
         count(Part::Testing),
@@ -167,7 +167,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let clears = seen.estimates.values().filter_map(|it| it.time).max();
     top = top.with(Block::Tiles(vec![
         tile("In the line", line.to_string(), format!("{} not ready", count(Part::NotReady))),
-        tile("Testing", format!("{runs} of {}", queue.slots()), slots_note(queue)),
+        tile("Testing", format!("{used} of {limit}"), slots_note(queue)),
         tile("Passed", count(Part::Passed).to_string(), "waiting to merge".to_owned()),
         tile(
             "Line empty in",
@@ -338,7 +338,11 @@ fn grouped<'a, 'b>(entries: &'a [&'b EntryView<'b>]) -> Vec<Group<'a, 'b>> {
 
 fn run_caption(seen: &Seen<'_>, id: RunId) -> String {
     let Some(run) = seen.view.queue.run(id) else { return "A test run".to_owned() };
+    let first = run.group.first().and_then(|first| seen.view.queue.entry(first.entry));
+    let part = first.and_then(|first| first.part.as_ref());
+    let is_alone = part.is_some_and(|part| part.number == part.batch);
     let kind = match (run.bisection, run.group.len()) {
+        (true, _) if is_alone => "Single pull request that failed behind others".to_owned(),
         (true, _) => "Part of a batch that failed".to_owned(),
         (false, 1) => "Single pull request".to_owned(),
         (false, many) => format!("Batch of {many}"),

@@ -23,22 +23,32 @@ use super::super::{
 use super::builder::{Because, TransitionBuilder};
 use super::leave;
 
-/// Whether a run that fails while runs ahead of it are unfinished is tested beside the line now. If each
-/// of its pull requests has passed before, one ahead is probably at fault, and the run waits for it.
+/// Whether a run that fails while runs ahead of it are unfinished is tested beside the line now.
+///
+/// No pull request leaves the line twice for this reason: one that passes alone and fails again behind
+/// the same run would do so without end. An urgent one keeps its place at the front.
 pub(super) fn may_reparent(queue: &Queue, run: &TestRun) -> bool {
     let settings = &queue.header.settings;
-    let wanted = match settings.reparenting_mode {
+    let is_wanted = match settings.reparenting_mode {
         ReparentingMode::Off => false,
         ReparentingMode::Batches => run.group.len() > 1,
         ReparentingMode::All => true,
     };
-    let has_passed = |pr: PrNumber| queue.entry_of(pr).is_some_and(|it| it.proven.is_some());
-    wanted
-        && !run.group.iter().all(|member| has_passed(member.pr))
+    let members = || run.group.iter().filter_map(|member| queue.entry(member.entry));
+    let is_at_front = |entry: &Entry| matches!(entry.place, LinePosition::Front { .. });
+    // Nothing can be built on a failed run ahead, and that one may be at fault.
+    let is_explained = || {
+        lanes::live_ahead(queue, run)
+            .any(|it| matches!(it.state, EntryState::PendingFailure { .. }))
+    };
+    is_wanted
         && !run.bisection
         && settings.bisection_mode == BisectionMode::Aside
         && lanes::failure_window(queue) == 0
+        && !members().all(|entry| entry.reparented)
+        && !members().any(is_at_front)
         && !lanes::all_ahead_passed(queue, run)
+        && !is_explained()
 }
 
 /// Tests a failed run beside the line, although runs ahead of it are unfinished.
@@ -49,11 +59,44 @@ pub(super) fn reparent(builder: &mut TransitionBuilder, id: RunId) {
     let members: Vec<&Entry> = members.collect();
     let prs = members.iter().map(|entry| entry.pr).collect();
     builder.decision(Decision::Reparented { run: id, prs });
-    let [one] = members.as_slice() else { return split_run(builder, id) };
-    put_aside(builder, &[one.id], run.number);
+    let mut behind: Vec<PrNumber> = lanes::live_ahead(&queue, &run).map(|it| it.pr).collect();
+    behind.reverse();
+    if let [one] = members.as_slice() {
+        put_aside(builder, &[one.id], run.number);
+        test_alone(builder, one.id);
+    } else {
+        split_run(builder, id);
+    }
+    for member in members {
+        builder.change_entry(member.id, |entry| {
+            entry.reparented = true;
+            if let Some(part) = &mut entry.part {
+                part.behind.clone_from(&behind);
+            }
+        });
+    }
+}
+
+/// Tests a single pull request beside the line, for the first time or again.
+pub(super) fn test_alone(builder: &mut TransitionBuilder, id: EntryId) {
     let reason = QueuedReason::FailedBehindUnfinished;
     let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
-    builder.move_entry(one.id, to, Because::new(reason, &Actor::Queue));
+    builder.move_entry(id, to, Because::new(reason, &Actor::Queue));
+}
+
+/// Whether the failure of an entry beside the line proves nothing, because its candidate lacked pull
+/// requests that the failed run contained: it is tested again when these have landed or left.
+pub(super) fn lacks_any(entry: &Entry) -> bool {
+    entry.part.as_ref().is_some_and(|part| !part.behind.is_empty())
+}
+
+/// The live pull requests that the candidate of an entry beside the line lacked, front first.
+pub(in super::super) fn lacking<'a>(
+    queue: &'a Queue,
+    entry: &'a Entry,
+) -> impl Iterator<Item = PrNumber> + 'a {
+    let behind = entry.part.iter().flat_map(|part| part.behind.iter().copied());
+    behind.filter(|pr| queue.entry_of(*pr).is_some())
 }
 
 /// Splits the live members of a failed run.
@@ -98,7 +141,8 @@ fn split(
         for entry in half {
             builder.change_entry(entry.id, |entry| {
                 let aside = entry.aside().is_some();
-                entry.part = Some(Part { batch, number, implied, aside });
+                let behind = entry.part.take().map(|part| part.behind).unwrap_or_default();
+                entry.part = Some(Part { batch, number, implied, aside, behind });
             });
             let reason = QueuedReason::BisectionRequired;
             let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
@@ -245,7 +289,9 @@ fn put_aside(builder: &mut TransitionBuilder, members: &[EntryId], batch: u64) {
         let number = builder.number();
         builder.change_entry(*id, |entry| {
             entry.place = LinePosition::Anchored { number };
-            entry.part = Some(Part { batch, number: batch, implied: false, aside: true });
+            let part =
+                Part { batch, number: batch, implied: false, aside: true, behind: Vec::new() };
+            entry.part = Some(part);
         });
     }
 }
@@ -285,6 +331,7 @@ pub(super) fn dissolve(builder: &mut TransitionBuilder, batch: u64, reason: Queu
         let reason = match state {
             Some(EntryState::TestsPassed { .. }) if is_single => QueuedReason::PassedAlone,
             Some(EntryState::TestsPassed { .. }) => QueuedReason::BisectionTestRunPassed,
+            _ if is_single => QueuedReason::ReturnedToLine,
             _ => reason,
         };
         if let Some(run) = state.and_then(|state| state.run()) {

@@ -150,6 +150,7 @@ impl TransitionBuilder {
                 entry.place = LinePosition::Outside;
                 entry.part = None;
                 entry.proven = None;
+                entry.reparented = false;
                 entry.entered_line_at = None;
             }
             EntryState::Pending { .. }

@@ -188,7 +188,9 @@ pub(super) fn fail(
         builder.run(id).is_some_and(|run| !all_ahead_landed(builder, &run));
     let depth = lanes::failure_window(&builder.queue);
     let group = testing(builder, id);
-    let held = others_may_be_at_fault || depth > 0 || group.len() > 1;
+    let lacks_any = |id: &EntryId| builder.queue.entry(*id).is_some_and(bisect::lacks_any);
+    let lacks_any = group.iter().any(lacks_any);
+    let held = others_may_be_at_fault || depth > 0 || group.len() > 1 || lacks_any;
     if !held {
         window::failed(builder, id);
     }
@@ -250,8 +252,9 @@ fn evidence(builder: &TransitionBuilder, entry: EntryId, run: RunId) -> Option<E
 }
 
 /// Settles a pending failure: everything ahead has passed or landed and no success behind can
-/// absolve it, so the group is at fault. A single entry fails; a batch is bisected. Returns whether
-/// there was such a failure.
+/// absolve it, so the group is at fault. A single entry fails; a batch is bisected. One whose
+/// candidate lacked pull requests that were ahead is tested again once these have landed or left.
+/// Returns whether there was such a failure.
 pub(super) fn settle(builder: &mut TransitionBuilder) -> bool {
     if builder.queue.by_status.failed().next().is_none() {
         return false;
@@ -261,12 +264,23 @@ pub(super) fn settle(builder: &mut TransitionBuilder) -> bool {
         .by_status
         .failed()
         .filter_map(|id| queue.run(id))
-        .filter(|run| !held_by(&queue, run).is_empty())
+        .filter(|run| match held_by(&queue, run).as_slice() {
+            [] => false,
+            [(entry, ..)] => {
+                let entry = queue.entry(*entry);
+                entry.is_none_or(|entry| bisect::lacking(&queue, entry).next().is_none())
+            }
+            _ => true,
+        })
         .find(|run| lanes::all_ahead_passed(&queue, run) && !lanes::may_be_absolved(&queue, run));
     let Some(run) = decided else { return false };
     window::failed(builder, run.id);
     match held_by(&queue, run).as_slice() {
         [] => false,
+        [(entry, ..)] if queue.entry(*entry).is_some_and(bisect::lacks_any) => {
+            bisect::test_alone(builder, *entry);
+            true
+        }
         [(entry, failure, details)] => {
             blame(builder, *entry, run.id, *failure, details);
             true

@@ -65,6 +65,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
         off_target_since: None,
         part: None,
         proven: None,
+        reparented: false,
         absolved: None,
         retries: Retries::default(),
     };

@@ -280,6 +280,11 @@ pub(super) fn candidate_conflict(
                 }
             });
         }
+        None if builder.queue.entry(entry).is_some_and(bisect::lacks_any) => {
+            // It may merge cleanly on top of what is ahead.
+            let reason = QueuedReason::ReturnedToLine;
+            leave::requeue_run(builder, id, reason, &Actor::Queue);
+        }
         None => {
             let culprit = was_held_by.map_or(Culprit::TargetBranch, Culprit::PullRequest);
             leave::give_up(builder, id, FailReason::MergeConflict);

@@ -154,7 +154,10 @@ pub(super) fn in_candidate_order(queue: &Queue, run: &TestRun) -> Vec<Arc<Entry>
 /// an ordinary entry that may be batched again.
 fn after_requeue(builder: &mut TransitionBuilder, before: &Entry, reason: QueuedReason) {
     if matches!(reason, QueuedReason::RestartedByApi | QueuedReason::RestartedByUser) {
-        builder.change_entry(before.id, |entry| entry.proven = None);
+        builder.change_entry(before.id, |entry| {
+            entry.proven = None;
+            entry.reparented = false;
+        });
     } else if let Some(batch) = before.aside() {
         bisect::dissolve(builder, batch, reason);
     } else if before.part.is_some() {

@@ -5,7 +5,6 @@
 //! are settled, tested entries land, waiting entries start.
 
 mod advance;
-mod bisect;
 mod builder;
 mod checks;
 mod commands;
@@ -28,6 +27,7 @@ use super::{Command, Fact, Queue, Refusal, Transition};
 
 use builder::TransitionBuilder;
 
+pub(super) mod bisect;
 pub(super) mod red;
 pub(super) mod window;
 

@@ -8,22 +8,23 @@ use super::builder::TransitionBuilder;
 
 /// The most test runs of the line at the same time: the window, or else the concurrency.
 pub(in super::super) fn limit(queue: &Queue) -> u32 {
-    let most = queue.header.settings.concurrency;
-    in_force(queue).map_or(most, |window| window.min(most))
+    in_force(queue).unwrap_or(queue.header.settings.concurrency)
 }
 
 /// The window, if it is smaller than the concurrency.
 pub(in super::super) fn in_force(queue: &Queue) -> Option<u32> {
     let settings = &queue.header.settings;
     let window = queue.header.window.filter(|_| settings.adaptive_window)?;
-    (window < settings.concurrency).then_some(window)
+    Some(window.max(settings.window_floor)).filter(|window| *window < settings.concurrency)
 }
 
-/// Handles a failed run that is about to be removed or split: if runs were built on it, which start
-/// again, the window is halved.
+/// Handles a failed run of the line that is about to be removed or split: if runs were built on it,
+/// which start again, the window is halved. The halves of a batch are built on each other and do not
+/// count.
 pub(super) fn failed(builder: &mut TransitionBuilder, failed: RunId) {
     let settings = &builder.queue.header.settings;
-    let Some(run) = builder.run(failed).filter(|_| settings.adaptive_window) else { return };
+    let counts = |run: &TestRun| settings.adaptive_window && !run.bisection;
+    let Some(run) = builder.run(failed).filter(|run| counts(run)) else { return };
     let is_built_on_it = |other: &TestRun| {
         let is_valid = !matches!(other.status, RunStatus::Cancelled { .. });
         is_valid && run.group.iter().any(|member| other.contains(member.pr))

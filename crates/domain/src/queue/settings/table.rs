@@ -104,7 +104,8 @@ settings! {
     /// runs halves it, down to `windowFloor`, and each merged pull request adds one, up to `concurrency`.
     adaptive_window: bool = false,
         "adaptiveWindow", "Adaptive window", Testing, SettingKind::Flag;
-    /// The least number of test runs at the same time that failures leave with `adaptiveWindow`.
+    /// With `adaptiveWindow`, failures never reduce the number of test runs at the same time below this
+    /// number.
     window_floor: u32 = 3,
         "windowFloor", "Window floor", Testing, whole(1, 1000, "");
     /// Minutes until a test run times out and counts as failed, from the start of its first check;
@@ -206,8 +207,7 @@ settings! {
         "bisectionMode", "Bisection", Batching, SettingKind::Word(BisectionMode::NAMES);
     /// Which runs that fail while runs ahead of them are unfinished are tested beside the line
     /// immediately, so that pull requests behind them continue without them. `ALL` adds test runs.
-    /// Needs the bisection `ASIDE`; with optimistic merging and a pending failure depth it has no
-    /// effect.
+    /// Needs the bisection `ASIDE`; with `pendingFailureDepth` above 0 it has no effect.
     reparenting_mode: ReparentingMode = ReparentingMode::Batches,
         "reparentingMode", "Re-parenting", Failures, SettingKind::Word(ReparentingMode::NAMES);
     /// How changes become commits.

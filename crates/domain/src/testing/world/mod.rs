@@ -30,6 +30,8 @@ pub struct Rules {
     pub bad: BTreeSet<u32>,
     /// Pairs that fail together, though each passes alone, if they share a target.
     pub clash: BTreeSet<(u32, u32)>,
+    /// Pairs of which the first fails without the second.
+    pub needs: BTreeSet<(u32, u32)>,
     /// Pairs with a merge conflict.
     pub conflict: BTreeSet<(u32, u32)>,
     /// Pull requests whose own first run fails, whatever it contains.
@@ -49,6 +51,7 @@ impl Rules {
     pub fn passes(&self, content: &Content) -> bool {
         let has = |pr: u32| content.iter().any(|(it, _)| *it == pr);
         !self.bad.iter().any(|pr| has(*pr))
+            && !self.needs.iter().any(|(a, b)| has(*a) && !has(*b))
             && !self.clash.iter().any(|(a, b)| has(*a) && has(*b) && self.meet(*a, *b))
     }
 
