@@ -116,8 +116,8 @@ fn shape(world: &World, acts: &[Act]) -> String {
             let of_part =
                 |it: &&Entry| it.part.as_ref().is_some_and(|other| other.number == part.number);
             let first = queue.entries_in_order().find(of_part).map(|it| it.pr);
-            let behind = part.behind.iter().filter(|pr| queue.entry_of(**pr).is_some()).count();
-            (first, part.implied, part.aside, behind, part.behind.is_empty())
+            let prs = part.behind.as_ref().map(|behind| (behind.prs.clone(), behind.failed));
+            (first, part.implied, part.aside, prs)
         });
         let history = (entry.proven.is_some(), entry.reparented);
         let held = format!("{held}{part:?}{history:?}");
@@ -343,9 +343,9 @@ fn an_adaptive_window_changes_neither_order_nor_result() {
 
 #[test]
 fn whatever_is_tested_beside_the_line_only_the_culprit_does_not_land() {
-    let modes = [(ReparentingMode::All, 1, 3), (ReparentingMode::Batches, 2, 4)];
-    for (mode, size, prs) in modes {
-        for bad in 1..=prs {
+    let (all, batches) = (ReparentingMode::All, ReparentingMode::Batches);
+    for (mode, size, prs, culprits) in [(all, 1, 3, [1, 3]), (batches, 2, 4, [1, 3])] {
+        for bad in culprits {
             let rules = Rules { bad: [bad].into(), ..Rules::default() };
             let mut start = world_with(rules, |settings| {
                 settings.reparenting_mode = mode;
@@ -357,8 +357,7 @@ fn whatever_is_tested_beside_the_line_only_the_culprit_does_not_land() {
             for pr in 1..=prs {
                 start.submit(pr, None).expect("submitted");
             }
-            let (states, ends) = visit(start, Vec::new());
-            println!("{mode:?} {bad} {states}");
+            let (_, ends) = visit(start, Vec::new());
             let good: BTreeSet<u32> = (1..=prs).filter(|pr| *pr != bad).collect();
             for end in ends {
                 assert_eq!(end.iter().copied().collect::<BTreeSet<u32>>(), good, "{mode:?}");

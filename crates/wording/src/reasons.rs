@@ -114,8 +114,8 @@ impl Named for QueuedReason {
                 "Tested alone",
                 "split",
                 Tone::Warning,
-                "its test run failed while others ahead were unfinished, so it is tested on the target \
-                 branch alone",
+                "its test run failed while others ahead were unfinished, or without them, so it is tested on \
+                 the target branch alone",
             ),
             Self::ReturnedToLine => word(
                 "Back in the line",

@@ -128,8 +128,7 @@ pub struct Entry {
     /// batch.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub absolved: Option<Box<EventBatch>>,
-    /// Whether its run has left the line because runs ahead were unfinished. That happens at most once
-    /// for a head.
+    /// Whether a run of its head has left the line because runs ahead were unfinished.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
     pub reparented: bool,
     /// How often its failed checks ran again since it was submitted.
@@ -151,10 +150,22 @@ pub struct Part {
     /// Whether the batch is bisected beside the line: nothing in the line depends on it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
     pub aside: bool,
-    /// The pull requests that the failed run contained besides the batch, and that were live when the
-    /// part was last started: without them, a failure does not show that the part is at fault.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
-    pub behind: Vec<PrNumber>,
+    /// What its candidate may lack: then a failure does not show that the part is at fault.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub behind: Option<Behind>,
+}
+
+/// The unfinished pull requests that a failed run contained besides its group, when that left the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Behind {
+    /// The pull requests, front first.
+    pub prs: Vec<PrNumber>,
+    /// When the run left the line. One that enters the line later was not in the run.
+    pub since: Timestamp,
+    /// Whether the part has failed since: it is tested again when these have landed or left the line.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub failed: bool,
 }
 
 /// A result that holds for every candidate with the same tree.

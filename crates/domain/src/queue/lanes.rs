@@ -13,7 +13,8 @@ use crate::time::{Span, Timestamp};
 use super::order::OrderKey;
 use super::started::{Placed, Rank};
 use super::{
-    Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun, red,
+    Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun, bisect,
+    red,
 };
 
 /// The entries in the line, in order.
@@ -72,7 +73,7 @@ pub(super) fn next_to_start<'a>(
     let mut until: Option<Timestamp> = None;
     for key in may_start(queue) {
         let Some(entry) = queue.entry(key.entry()) else { continue };
-        if red::holds(queue, entry) {
+        if red::holds(queue, entry) || bisect::waits_for(queue, entry).next().is_some() {
             continue;
         }
         let slot = match &entry.part {

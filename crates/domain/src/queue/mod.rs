@@ -56,7 +56,7 @@ pub use effect::{
     ANSWERS, Ahead, Answer, BuildCandidate, Change, Effect, EffectClass, Land, NumberedEffect,
     RunChecks,
 };
-pub use entry::{Entry, EntryState, Part, Proven};
+pub use entry::{Behind, Entry, EntryState, Part, Proven};
 pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use external::ExternalReport;

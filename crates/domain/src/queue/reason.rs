@@ -40,7 +40,8 @@ words!(
         BisectionRequired = "BISECTION_REQUIRED",
         /// The bisection of its failed batch is over; it is tested again behind the line.
         BisectionTestRunPassed = "BISECTION_TEST_RUN_PASSED",
-        /// Its run failed while runs ahead of it were unfinished; it is tested on the target alone.
+        /// A run that contained it failed while runs ahead were unfinished; it is tested on the target
+        /// alone.
         FailedBehindUnfinished = "TEST_RUN_FAILED_BEHIND_UNFINISHED",
         /// It was tested on the target alone, and returns to the line without a result.
         ReturnedToLine = "RETURNED_TO_LINE",

@@ -229,10 +229,6 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             if !prs.is_empty() {
                 return Some(WaitReason::PredecessorTesting { prs });
             }
-            let prs: Vec<PrNumber> = bisect::lacking(queue, entry).take(NAMED).collect();
-            if !prs.is_empty() {
-                return Some(WaitReason::PredecessorTesting { prs });
-            }
             let depth = lanes::failure_window(queue);
             let window = run.and_then(|run| lanes::absolver(queue, run));
             stopped(queue).unwrap_or(match window {
@@ -304,6 +300,10 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
     }
     if header.target.head.is_none() {
         return WaitReason::TargetUnknown;
+    }
+    let prs: Vec<PrNumber> = bisect::waits_for(queue, entry).take(NAMED).collect();
+    if !prs.is_empty() {
+        return WaitReason::PredecessorTesting { prs };
     }
     if let Some(part) = &entry.part
         && lanes::follows(queue, part)

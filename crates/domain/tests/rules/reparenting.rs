@@ -1,9 +1,11 @@
 //! Runs that fail while runs ahead of them are unfinished.
 
+use std::collections::BTreeSet;
+
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    BisectionMode, Decision, Effect, Mode, Moved, OptimizationMode, PrState, Reason,
-    ReparentingMode, RunChecks, Settings, SettingsPatch, WaitReason,
+    BisectionMode, Decision, Effect, Mergeability, Mode, Moved, OptimizationMode, PrState, Reason,
+    ReparentingMode, RequestedState, RunChecks, Settings, SettingsPatch, WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -214,7 +216,7 @@ fn one_that_needs_what_was_ahead_is_tested_again_with_it_before_it_is_blamed() {
         if needs.is_empty() {
             assert_eq!(state(&world, 2), PrState::TestsPassed);
         } else {
-            assert_eq!(state(&world, 2), PrState::PendingFailure);
+            assert_eq!(state(&world, 2), PrState::Pending);
             let ahead = WaitReason::PredecessorTesting { prs: vec![PrNumber(1)] };
             assert_eq!(waits(&world, 2), ahead);
         }
@@ -231,7 +233,7 @@ fn one_that_fails_alone_is_blamed_when_those_ahead_are_decided() {
     submit(&mut world, 1..=4);
     checks_end(&mut world, 3);
     checks_end(&mut world, 3);
-    assert_eq!(state(&world, 3), PrState::PendingFailure);
+    assert_eq!(state(&world, 3), PrState::Pending);
     let prs = vec![PrNumber(1), PrNumber(2)];
     assert_eq!(waits(&world, 3), WaitReason::PredecessorTesting { prs });
     world.settle();
@@ -271,4 +273,43 @@ fn no_pull_request_leaves_the_line_twice_and_an_urgent_one_stays_at_the_front() 
     assert_eq!((reparented(&urgent), state(&urgent, 2)), (vec![], PrState::PendingFailure));
     urgent.settle();
     assert_eq!(urgent.landed, [1, 3]);
+}
+
+#[test]
+fn a_right_half_that_needs_what_was_ahead_is_tested_on_the_present_target() {
+    // #4 needs #1, which lands after #3 has passed without it; the failure comes from #2.
+    let rules = Rules { needs: [(4, 1)].into(), ..bad(&[2]) };
+    let mut world = world(ReparentingMode::Batches, rules);
+    update(&mut world, in_batches(2), None);
+    for pr in 1..=2 {
+        world.submit_with(pr, None, Some(true)).expect("submitted");
+    }
+    submit(&mut world, 3..=4);
+    checks_end(&mut world, 4);
+    assert_eq!(reparented(&world), [[3, 4]]);
+    let mut late = world.clone();
+    checks_end(&mut world, 3);
+    checks_end(&mut world, 4);
+    assert_eq!(state(&world, 4), PrState::Pending);
+    world.settle();
+    assert_eq!(world.landed.iter().copied().collect::<BTreeSet<u32>>(), [1, 3, 4].into());
+    // Or #1 lands before #4 starts.
+    checks_end(&mut late, 1);
+    late.settle();
+    assert_eq!(late.landed.iter().copied().collect::<BTreeSet<u32>>(), [1, 3, 4].into());
+}
+
+#[test]
+fn one_outside_the_line_holds_nothing_that_is_tested_beside_it() {
+    let mut world = world(ReparentingMode::All, bad(&[3]));
+    submit(&mut world, 1..=3);
+    checks_end(&mut world, 3);
+    checks_end(&mut world, 3);
+    assert_eq!(state(&world, 3), PrState::Pending);
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Draining));
+    for pr in 1..=2 {
+        world.judge(pr, Mergeability::NotMergeable("a review is missing".into()));
+    }
+    world.settle();
+    assert!(world.queue.entry_of(PrNumber(3)).is_none(), "{:?}", states(&world));
 }

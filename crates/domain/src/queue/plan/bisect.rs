@@ -13,20 +13,22 @@
 use std::collections::BTreeMap;
 
 use crate::ids::{EntryId, PrNumber, RunId};
+use crate::time::Timestamp;
 
 use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
 use super::super::{
-    Actor, BisectionMode, Decision, Entry, EntryState, EventBatch, LinePosition, Part, PassReason,
-    Queue, QueuedReason, ReparentingMode, RunStatus, TestFailure, TestRun,
+    Actor, Behind, BisectionMode, Decision, Entry, EntryState, EventBatch, LinePosition, Part,
+    PassReason, Queue, QueuedReason, ReparentingMode, RunStatus, TestFailure, TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::leave;
 
 /// Whether a run that fails while runs ahead of it are unfinished is tested beside the line now.
 ///
-/// No pull request leaves the line twice for this reason: one that passes alone and fails again behind
-/// the same run would do so without end. An urgent one keeps its place at the front.
+/// A run leaves the line only if one of its pull requests has not done so before, for its head: one that
+/// passes alone and fails again behind the same run would do so without end. An urgent one keeps its
+/// place at the front.
 pub(super) fn may_reparent(queue: &Queue, run: &TestRun) -> bool {
     let settings = &queue.header.settings;
     let is_wanted = match settings.reparenting_mode {
@@ -59,8 +61,9 @@ pub(super) fn reparent(builder: &mut TransitionBuilder, id: RunId) {
     let members: Vec<&Entry> = members.collect();
     let prs = members.iter().map(|entry| entry.pr).collect();
     builder.decision(Decision::Reparented { run: id, prs });
-    let mut behind: Vec<PrNumber> = lanes::live_ahead(&queue, &run).map(|it| it.pr).collect();
-    behind.reverse();
+    let mut ahead: Vec<PrNumber> = lanes::live_ahead(&queue, &run).map(|it| it.pr).collect();
+    ahead.reverse();
+    let behind = Behind { prs: ahead, since: builder.at, failed: false };
     if let [one] = members.as_slice() {
         put_aside(builder, &[one.id], run.number);
         test_alone(builder, one.id);
@@ -71,42 +74,89 @@ pub(super) fn reparent(builder: &mut TransitionBuilder, id: RunId) {
         builder.change_entry(member.id, |entry| {
             entry.reparented = true;
             if let Some(part) = &mut entry.part {
-                part.behind.clone_from(&behind);
+                part.behind = Some(behind.clone());
             }
         });
     }
 }
 
-/// Tests a single pull request beside the line, for the first time or again.
-pub(super) fn test_alone(builder: &mut TransitionBuilder, id: EntryId) {
+/// Handles the failure of a pull request that may lack others. It waits for these beside the line and
+/// apart from its batch; what was built on it returns to the line and does not wait.
+pub(super) fn failed_without(builder: &mut TransitionBuilder, id: EntryId) {
+    let number = builder.number();
+    // First, so that it does not return to the line with its batch.
+    builder.change_entry(id, |entry| {
+        let mut behind = entry.part.take().and_then(|part| part.behind);
+        if let Some(behind) = &mut behind {
+            behind.failed = true;
+        }
+        let part = Part { batch: number, number, implied: false, aside: true, behind };
+        entry.part = Some(part);
+    });
+    if let Some(entry) = builder.entry(id) {
+        leave::requeue_all_on(builder, entry.pr, QueuedReason::PredecessorFailed);
+    }
+    test_alone(builder, id);
+}
+
+/// Returns a pull request to the start of its test on the target alone.
+fn test_alone(builder: &mut TransitionBuilder, id: EntryId) {
     let reason = QueuedReason::FailedBehindUnfinished;
     let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
     builder.move_entry(id, to, Because::new(reason, &Actor::Queue));
 }
 
-/// Whether the failure of an entry beside the line proves nothing, because its candidate lacked pull
-/// requests that the failed run contained: it is tested again when these have landed or left.
+/// Whether the failure of an entry beside the line proves nothing, because its candidate may lack pull
+/// requests that the failed run contained. It is tested again when these have landed or left the line.
 pub(super) fn lacks_any(entry: &Entry) -> bool {
-    entry.part.as_ref().is_some_and(|part| !part.behind.is_empty())
+    entry.part.as_ref().is_some_and(|part| part.behind.is_some())
 }
 
-/// The live pull requests that the candidate of an entry beside the line lacked, front first.
-pub(in super::super) fn lacking<'a>(
+/// The pull requests of the line that an entry beside the line waits for after a failure, front first.
+pub(in super::super) fn waits_for<'a>(
     queue: &'a Queue,
     entry: &'a Entry,
 ) -> impl Iterator<Item = PrNumber> + 'a {
-    let behind = entry.part.iter().flat_map(|part| part.behind.iter().copied());
-    behind.filter(|pr| queue.entry_of(*pr).is_some())
+    let behind = entry.part.as_ref().and_then(|part| part.behind.as_ref());
+    let has_failed = behind.is_some_and(|behind| behind.failed);
+    lacking(queue, entry).filter(move |_| has_failed)
+}
+
+/// The pull requests of the line that the candidate of an entry beside the line lacks, front first.
+fn lacking<'a>(queue: &'a Queue, entry: &'a Entry) -> impl Iterator<Item = PrNumber> + 'a {
+    let behind = entry.part.as_ref().and_then(|part| part.behind.as_ref());
+    let prs = behind.into_iter().flat_map(|it| it.prs.iter().map(|pr| (*pr, it.since)));
+    let is_in_line = |pr: PrNumber, since: Timestamp| {
+        queue.entry_of(pr).is_some_and(|other| {
+            other.place != LinePosition::Outside
+                && other.entered_line_at.is_some_and(|entered| entered <= since)
+        })
+    };
+    prs.filter(move |(pr, since)| is_in_line(*pr, *since)).map(|(pr, _)| pr)
+}
+
+/// Handles the start of an entry beside the line. If its run is built on the target alone and nothing
+/// is missing there any more, the result counts. A run that is built on another part may stand on an
+/// earlier target.
+pub(super) fn started(builder: &mut TransitionBuilder, entry: &Entry, run: RunId) {
+    let is_on_target = builder.run(run).is_some_and(|run| run.ahead.is_empty());
+    if lacks_any(entry) && is_on_target && lacking(&builder.queue, entry).next().is_none() {
+        builder.change_entry(entry.id, |entry| {
+            if let Some(part) = &mut entry.part {
+                part.behind = None;
+            }
+        });
+    }
 }
 
 /// Splits the live members of a failed run.
 pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     let Some(run) = builder.run(id) else { return };
-    // Of a run whose dependencies are unfinished, one of these may be at fault.
-    let certain = lanes::all_ahead_passed(&builder.queue, &run);
     let mut members: Vec<&Entry> = Vec::new();
     let queue = builder.queue.clone();
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
+    // Of a run whose dependencies are unfinished or missing, these may be at fault.
+    let certain = lanes::all_ahead_passed(&queue, &run) && !members.iter().any(|it| lacks_any(it));
     let batch =
         members.first().and_then(|first| first.part.as_ref()).map_or(run.number, |part| part.batch);
     if builder.queue.header.settings.bisection_mode == BisectionMode::Aside
@@ -141,7 +191,7 @@ fn split(
         for entry in half {
             builder.change_entry(entry.id, |entry| {
                 let aside = entry.aside().is_some();
-                let behind = entry.part.take().map(|part| part.behind).unwrap_or_default();
+                let behind = entry.part.take().and_then(|part| part.behind);
                 entry.part = Some(Part { batch, number, implied, aside, behind });
             });
             let reason = QueuedReason::BisectionRequired;
@@ -289,8 +339,7 @@ fn put_aside(builder: &mut TransitionBuilder, members: &[EntryId], batch: u64) {
         let number = builder.number();
         builder.change_entry(*id, |entry| {
             entry.place = LinePosition::Anchored { number };
-            let part =
-                Part { batch, number: batch, implied: false, aside: true, behind: Vec::new() };
+            let part = Part { batch, number: batch, implied: false, aside: true, behind: None };
             entry.part = Some(part);
         });
     }

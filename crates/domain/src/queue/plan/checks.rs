@@ -194,7 +194,7 @@ pub(super) fn fail(
     if !held {
         window::failed(builder, id);
     }
-    for entry in group {
+    for entry in group.iter().copied() {
         if held {
             let to = EntryState::PendingFailure { run: id, failure, details: details.to_vec() };
             let because = Because::new(failure, &Actor::Queue).with(details.to_vec());
@@ -202,6 +202,9 @@ pub(super) fn fail(
         } else {
             blame(builder, entry, id, failure, details);
         }
+    }
+    if lacks_any && let [only] = group.as_slice() {
+        bisect::failed_without(builder, *only);
     }
     if held && builder.run(id).is_some_and(|run| bisect::may_reparent(&builder.queue, &run)) {
         window::failed(builder, id);
@@ -252,9 +255,8 @@ fn evidence(builder: &TransitionBuilder, entry: EntryId, run: RunId) -> Option<E
 }
 
 /// Settles a pending failure: everything ahead has passed or landed and no success behind can
-/// absolve it, so the group is at fault. A single entry fails; a batch is bisected. One whose
-/// candidate lacked pull requests that were ahead is tested again once these have landed or left.
-/// Returns whether there was such a failure.
+/// absolve it, so the group is at fault. A single entry fails; a batch is bisected. Returns whether
+/// there was such a failure.
 pub(super) fn settle(builder: &mut TransitionBuilder) -> bool {
     if builder.queue.by_status.failed().next().is_none() {
         return false;
@@ -264,23 +266,12 @@ pub(super) fn settle(builder: &mut TransitionBuilder) -> bool {
         .by_status
         .failed()
         .filter_map(|id| queue.run(id))
-        .filter(|run| match held_by(&queue, run).as_slice() {
-            [] => false,
-            [(entry, ..)] => {
-                let entry = queue.entry(*entry);
-                entry.is_none_or(|entry| bisect::lacking(&queue, entry).next().is_none())
-            }
-            _ => true,
-        })
+        .filter(|run| !held_by(&queue, run).is_empty())
         .find(|run| lanes::all_ahead_passed(&queue, run) && !lanes::may_be_absolved(&queue, run));
     let Some(run) = decided else { return false };
     window::failed(builder, run.id);
     match held_by(&queue, run).as_slice() {
         [] => false,
-        [(entry, ..)] if queue.entry(*entry).is_some_and(bisect::lacks_any) => {
-            bisect::test_alone(builder, *entry);
-            true
-        }
         [(entry, failure, details)] => {
             blame(builder, *entry, run.id, *failure, details);
             true

@@ -52,7 +52,8 @@ pub(super) fn set_target(
 }
 
 fn first_candidate_tree(builder: &TransitionBuilder) -> Option<&TreeId> {
-    let first = lanes::in_line(&builder.queue).find_map(|entry| entry.state.run())?;
+    let of_line = lanes::in_line(&builder.queue).filter(|entry| entry.aside().is_none());
+    let first = of_line.filter_map(|entry| entry.state.run()).next()?;
     Some(&builder.queue.run(first)?.candidate.as_ref()?.tree)
 }
 

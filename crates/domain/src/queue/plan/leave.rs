@@ -37,7 +37,10 @@ pub(super) fn leave_as(builder: &mut TransitionBuilder, entry: &Entry, exit: Exi
         Exit::Cancelled { .. } => QueuedReason::PredecessorCancelled,
     };
     let because = Because::new(exit.reason(), actor).with(details);
-    let on_target = matches!(exit, Exit::Merged { .. }) && its_changes_are_on_target(builder, run);
+    // What is in the line was built without an entry beside it.
+    let on_target = matches!(exit, Exit::Merged { .. })
+        && entry.aside().is_none()
+        && its_changes_are_on_target(builder, run);
     builder.move_entry(id, EntryState::Ended(exit), because);
     release_held_by(builder, pr);
     if let Some(run) = run {

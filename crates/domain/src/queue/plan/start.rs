@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::ids::{BranchName, PrNumber, RunId, Sha};
+use crate::ids::{BranchName, RunId, Sha};
 use crate::time::{Span, Timestamp};
 
 use super::super::lanes::{self, Contained, Free, Next};
@@ -209,14 +209,7 @@ fn begin(builder: &mut TransitionBuilder, entry: &Entry, run: RunId, number: u64
         let number = if at == 0 { number } else { builder.number() };
         builder.change_entry(entry.id, |entry| entry.place = LinePosition::Anchored { number });
     }
-    if bisect::lacks_any(entry) {
-        let lacking: Vec<PrNumber> = bisect::lacking(&builder.queue, entry).collect();
-        builder.change_entry(entry.id, |entry| {
-            if let Some(part) = &mut entry.part {
-                part.behind = lacking;
-            }
-        });
-    }
+    bisect::started(builder, entry, run);
     let was_held_by = match &entry.state {
         EntryState::Pending { was_held_by, .. } => *was_held_by,
         EntryState::NotReady
