@@ -50,9 +50,10 @@ pub fn server_metrics() -> Vec<MetricRow> {
     };
     let retried = Decision::Retried { run: RunId(zero), prs: Vec::new(), retry };
     let audited = Decision::LandingsAudited { proved: 1, not_checked: 0, wrong: 0 };
+    let resized = Decision::WindowResized { from: 4, to: 2, run: RunId(zero) };
     let resets_at = Timestamp::from_unix_seconds(1);
     for seen in [
-        Observed::Step { queue, input: "submit", decisions: &[retried, audited], took },
+        Observed::Step { queue, input: "submit", decisions: &[retried, audited, resized], took },
         Observed::EffectRun { queue, effect: "land", outcome, took },
         Observed::Request { operation: "getQueue", status: 200, took },
         Observed::RequestShed { share: "write" },
