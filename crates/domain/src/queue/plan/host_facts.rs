@@ -52,8 +52,8 @@ pub(super) fn set_target(
 }
 
 fn first_candidate_tree(builder: &TransitionBuilder) -> Option<&TreeId> {
-    let of_line = lanes::in_line(&builder.queue).filter(|entry| entry.aside().is_none());
-    let first = of_line.filter_map(|entry| entry.state.run()).next()?;
+    let mut of_line = lanes::in_line(&builder.queue).filter(|entry| entry.aside().is_none());
+    let first = of_line.find_map(|entry| entry.state.run())?;
     Some(&builder.queue.run(first)?.candidate.as_ref()?.tree)
 }
 
