@@ -167,8 +167,7 @@ impl Simulate {
 
 /// A mode, as the command line writes it.
 fn reparenting(text: &str) -> Result<ReparentingMode, String> {
-    let found = ReparentingMode::ALL.iter().find(|it| it.as_str().eq_ignore_ascii_case(text));
-    found.copied().ok_or_else(|| "expected off, batches or all".to_owned())
+    ReparentingMode::parse(text).ok_or_else(|| "expected off, batches or all".to_owned())
 }
 
 /// Minutes of a test run, as the command line writes them.

@@ -155,6 +155,13 @@ pub struct Part {
     pub behind: Option<Behind>,
 }
 
+impl Part {
+    /// Whether it is a single pull request and no half of a batch, whose parts have numbers of their own.
+    pub const fn is_alone(&self) -> bool {
+        self.number == self.batch
+    }
+}
+
 /// The unfinished pull requests that a failed run contained besides its group, when that left the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -39,7 +39,7 @@ pub struct QueueView<'a> {
 
 /// Builds the view of a whole queue.
 pub fn view_queue(queue: &Queue) -> QueueView<'_> {
-    let mut ahead = Ahead::of(queue);
+    let mut ahead = Ahead::new();
     let mut entries = Vec::with_capacity(queue.live());
     for entry in queue.entries_in_order() {
         entries.push(view(queue, entry, &ahead));
@@ -50,7 +50,7 @@ pub fn view_queue(queue: &Queue) -> QueueView<'_> {
 
 /// Builds the view of one live entry; `None` if the pull request has none.
 pub fn view_entry(queue: &Queue, pr: PrNumber) -> Option<EntryView<'_>> {
-    let mut ahead = Ahead::of(queue);
+    let mut ahead = Ahead::new();
     for entry in queue.entries_in_order() {
         if entry.pr == pr {
             return Some(view(queue, entry, &ahead));
@@ -67,8 +67,6 @@ const NAMED: usize = 20;
 /// What is ahead of an entry in the line.
 struct Ahead<'a> {
     count: usize,
-    /// The occupied slots: by runs of the main line, and by runs of bisections.
-    running: (u32, u32),
     /// The number of entries ahead that wait for a slot.
     waiting: u32,
     /// Entries that are not settled: waiting, being tested, or pending failure.
@@ -78,9 +76,8 @@ struct Ahead<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    fn of(queue: &Queue) -> Self {
-        let running = lanes::running(queue);
-        Self { count: 0, running, waiting: 0, unsettled: Vec::new(), unbuilt: Vec::new() }
+    const fn new() -> Self {
+        Self { count: 0, waiting: 0, unsettled: Vec::new(), unbuilt: Vec::new() }
     }
 
     fn pass(&mut self, queue: &Queue, entry: &'a Entry) {
@@ -314,16 +311,13 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
         }
         return WaitReason::PredecessorTesting { prs };
     }
-    let (main, bisection) = ahead.running;
-    let shared = settings.bisection_concurrency == 0;
-    let (used, limit) = match entry.part {
-        Some(_) if !shared => (bisection, settings.bisection_concurrency),
-        Some(_) | None => (main + if shared { bisection } else { 0 }, window::limit(queue)),
-    };
+    let of_bisections = settings.bisection_concurrency;
+    let has_own_slots = entry.part.is_some() && of_bisections > 0;
+    let (used, limit) =
+        if has_own_slots { (queue.slots_used().1, of_bisections) } else { queue.slots_of_line() };
     if used >= limit {
         let (most, ahead) = (settings.concurrency, ahead.waiting);
-        let closed = window::in_force(queue).filter(|_| entry.part.is_none() || shared);
-        return match closed {
+        return match window::in_force(queue).filter(|_| !has_own_slots) {
             Some(window) => WaitReason::WindowClosed { used, window, limit: most, ahead },
             None => WaitReason::SlotsFull { used, limit, ahead },
         };

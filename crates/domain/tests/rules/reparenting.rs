@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    BisectionMode, Decision, Effect, Mergeability, Mode, Moved, OptimizationMode, PrState, Reason,
-    ReparentingMode, RequestedState, RunChecks, Settings, SettingsPatch, WaitReason,
+    BisectionMode, Command, ConflictWith, Decision, Effect, Fact, Mergeability, Mode, Moved,
+    OptimizationMode, PrState, Reason, ReparentingMode, RequestedState, RunChecks, Settings,
+    SettingsPatch, WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -23,14 +24,19 @@ fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// Runs the waiting checks that test this pull request last, before all other checks.
+/// Runs the waiting checks of this pull request before all others.
 fn checks_end(world: &mut World, pr: u32) {
+    run_checks(world, pr);
+    build_all(world);
+}
+
+/// Runs the waiting checks of this pull request before all others, and leaves what follows.
+fn run_checks(world: &mut World, pr: u32) {
     build_all(world);
     let own = |effect: &Effect| matches!(effect, Effect::RunChecks(RunChecks { prs, .. }) if prs.contains(&PrNumber(pr)));
     let at = world.outbox.iter().position(|it| own(&it.effect)).expect("it is under test");
     let checks = world.outbox.remove(at);
     world.run(&checks.effect);
-    build_all(world);
 }
 
 /// The pull requests of each run that was set aside.
@@ -75,11 +81,11 @@ fn one_that_failed_because_of_another_ahead_passes_alone_and_lands_behind_the_ot
     assert_eq!(reparented(&world), [[2]]);
     world.settle();
     assert_eq!(world.landed.len(), 3, "{:?}", world.landed);
-    let passed = decisions(&world).into_iter().any(|decision| {
+    let passes_alone = decisions(&world).into_iter().any(|decision| {
         matches!(decision, Decision::Moved(Moved { pr: PrNumber(2), reason: Reason::Queued(it), .. })
             if it.as_str() == "PASSED_ON_TARGET_ALONE")
     });
-    assert!(passed || world.landed.contains(&2));
+    assert!(passes_alone);
 }
 
 #[test]
@@ -180,25 +186,34 @@ fn other_lanes_are_not_concerned() {
 }
 
 #[test]
-fn an_urgent_or_cancelled_one_that_is_tested_alone_returns_or_leaves() {
+fn what_happens_to_one_that_is_tested_alone_ends_that_test() {
     let aside = || {
         let mut world = world(ReparentingMode::All, bad(&[3]));
         submit(&mut world, 1..=6);
         checks_end(&mut world, 3);
+        assert_eq!(built_on(&world, 3), Vec::<u32>::new());
         world
+    };
+    let is_aside = |world: &World| {
+        world.queue.entry_of(PrNumber(3)).is_some_and(|entry| entry.aside().is_some())
     };
     let mut urgent = aside();
     urgent.submit(3, Some(0)).expect("submitted again");
-    urgent.settle();
-    assert_eq!(urgent.landed, [1, 2, 4, 5, 6]);
+    assert_eq!((is_aside(&urgent), states(&urgent)[0].0), (false, 3), "it is at the front");
     let mut pushed = aside();
     pushed.push(3);
-    pushed.settle();
-    assert_eq!(pushed.landed, [1, 2, 4, 5, 6]);
+    pushed.absorb_all();
     let mut moved = aside();
     moved.push_target();
-    moved.settle();
-    assert_eq!(moved.landed, [1, 2, 4, 5, 6]);
+    moved.absorb_all();
+    let mut cancelled = aside();
+    let by = cancelled.caller();
+    cancelled.ask(Command::Cancel { pr: PrNumber(3), by }).expect("not refused");
+    for mut world in [urgent, pushed, moved, cancelled] {
+        assert!(!is_aside(&world), "{:?}", states(&world));
+        world.settle();
+        assert_eq!(world.landed, [1, 2, 4, 5, 6]);
+    }
 }
 
 #[test]
@@ -241,16 +256,24 @@ fn one_that_fails_alone_is_blamed_when_those_ahead_are_decided() {
 }
 
 #[test]
-fn one_that_merges_cleanly_only_with_what_was_ahead_returns_to_the_line() {
-    let mut world = world(ReparentingMode::All, bad(&[]));
+fn one_that_conflicts_with_the_target_without_what_was_ahead_returns_to_the_line() {
+    let rules = Rules { flaky: [2].into(), ..Rules::default() };
+    let mut world = world(ReparentingMode::All, rules);
     submit(&mut world, 1..=3);
-    build_all(&mut world);
-    world.rules_mut().flaky.insert(2);
-    checks_end(&mut world, 2);
-    let build = world.queue.runs().find(|run| run.bisection).map(|run| run.id);
-    assert!(build.is_some());
+    run_checks(&mut world, 2);
+    world.absorb_all();
+    let build = world.queue.runs().find(|run| run.bisection).expect("it is built alone").id;
+    world.outbox.retain(|it| it.effect.run() != Some(build));
+    world.take_in(&Fact::CandidateConflict {
+        run: build,
+        pr: PrNumber(2),
+        with: ConflictWith::Target,
+        paths: vec!["a".into()],
+    });
+    let entry = world.queue.entry_of(PrNumber(2)).expect("it has not failed");
+    assert!(entry.part.is_none() && entry.reparented, "{entry:?}");
     world.settle();
-    assert_eq!(world.landed.len(), 3, "{:?}", world.landed);
+    assert_eq!(world.landed.iter().copied().collect::<BTreeSet<u32>>(), [1, 2, 3].into());
 }
 
 #[test]
@@ -306,10 +329,16 @@ fn one_outside_the_line_holds_nothing_that_is_tested_beside_it() {
     checks_end(&mut world, 3);
     checks_end(&mut world, 3);
     assert_eq!(state(&world, 3), PrState::Pending);
+    // #2 returns to the line, and leaves it before it is tested again.
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Paused));
+    let by = world.caller();
+    world.ask(Command::Cancel { pr: PrNumber(1), by }).expect("not refused");
+    world.judge(2, Mergeability::NotMergeable("a review is missing".into()));
+    world.absorb_all();
+    assert_eq!(state(&world, 2), PrState::NotReady);
+    // A draining queue does not admit it again.
     update(&mut world, SettingsPatch::default(), Some(RequestedState::Draining));
-    for pr in 1..=2 {
-        world.judge(pr, Mergeability::NotMergeable("a review is missing".into()));
-    }
     world.settle();
     assert!(world.queue.entry_of(PrNumber(3)).is_none(), "{:?}", states(&world));
+    assert_eq!(state(&world, 2), PrState::NotReady);
 }

@@ -340,7 +340,7 @@ fn run_caption(seen: &Seen<'_>, id: RunId) -> String {
     let Some(run) = seen.view.queue.run(id) else { return "A test run".to_owned() };
     let first = run.group.first().and_then(|first| seen.view.queue.entry(first.entry));
     let part = first.and_then(|first| first.part.as_ref());
-    let is_alone = part.is_some_and(|part| part.number == part.batch);
+    let is_alone = part.is_some_and(|part| part.is_alone());
     let kind = match (run.bisection, run.group.len()) {
         (true, _) if is_alone => "Single pull request that failed behind others".to_owned(),
         (true, _) => "Part of a batch that failed".to_owned(),

@@ -354,14 +354,8 @@ fn members_aside(queue: &Queue, batch: u64) -> Vec<EntryId> {
 /// Returns the members of a batch beside the line to the line, behind the started entries.
 pub(super) fn dissolve(builder: &mut TransitionBuilder, batch: u64, reason: QueuedReason) {
     let mut members = members_aside(&builder.queue, batch);
-    // A batch that is split has parts with numbers of their own.
-    let is_single = members.iter().all(|id| {
-        builder
-            .queue
-            .entry(*id)
-            .and_then(|it| it.part.as_ref())
-            .is_some_and(|it| it.number == batch)
-    });
+    let part = |id: &EntryId| builder.queue.entry(*id).and_then(|it| it.part.as_ref());
+    let is_alone = members.iter().filter_map(part).all(Part::is_alone);
     let landing = can_land(&builder.queue, &members);
     for id in members.drain(..landing) {
         builder.change_entry(id, |entry| entry.part = None);
@@ -378,9 +372,9 @@ pub(super) fn dissolve(builder: &mut TransitionBuilder, batch: u64, reason: Queu
     for id in members {
         let state = builder.entry(id).map(|entry| entry.state.clone());
         let reason = match state {
-            Some(EntryState::TestsPassed { .. }) if is_single => QueuedReason::PassedAlone,
+            Some(EntryState::TestsPassed { .. }) if is_alone => QueuedReason::PassedAlone,
             Some(EntryState::TestsPassed { .. }) => QueuedReason::BisectionTestRunPassed,
-            _ if is_single => QueuedReason::ReturnedToLine,
+            _ if is_alone => QueuedReason::ReturnedToLine,
             _ => reason,
         };
         if let Some(run) = state.and_then(|state| state.run()) {

@@ -188,8 +188,8 @@ pub(super) fn fail(
         builder.run(id).is_some_and(|run| !all_ahead_landed(builder, &run));
     let depth = lanes::failure_window(&builder.queue);
     let group = testing(builder, id);
-    let lacks_any = |id: &EntryId| builder.queue.entry(*id).is_some_and(bisect::lacks_any);
-    let lacks_any = group.iter().any(lacks_any);
+    let members = group.iter().filter_map(|id| builder.queue.entry(*id));
+    let lacks_any = members.into_iter().any(bisect::lacks_any);
     let held = others_may_be_at_fault || depth > 0 || group.len() > 1 || lacks_any;
     if !held {
         window::failed(builder, id);

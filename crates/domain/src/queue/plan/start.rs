@@ -12,8 +12,8 @@ use super::super::{
     Actor, Ahead, BuildCandidate, Change, DirectMergeMode, Effect, Entry, EntryState, LinePosition,
     Member, Mode, Queue, Reason, RunStatus, TestRun,
 };
+use super::bisect;
 use super::builder::{Because, TransitionBuilder};
-use super::{bisect, window};
 
 /// The prefix of test branches.
 const TEST_BRANCHES: &str = "signalbox-merge";
@@ -50,13 +50,10 @@ fn shared(queue: &Queue, entries: &[&Entry]) -> Vec<Arc<Entry>> {
 
 /// The free slots. Bisection slots are only counted when a part of a batch waits.
 fn free_slots(queue: &Queue) -> Free {
-    let settings = &queue.header.settings;
-    let (main, bisection) = lanes::running(queue);
-    let shared = settings.bisection_concurrency == 0;
-    let free = Free {
-        main: main + if shared { bisection } else { 0 } < window::limit(queue),
-        bisection: bisection < settings.bisection_concurrency,
-    };
+    let of_bisections = queue.header.settings.bisection_concurrency;
+    let ((used, limit), (_, bisection)) = (queue.slots_of_line(), lanes::running(queue));
+    let shared = of_bisections == 0;
+    let free = Free { main: used < limit, bisection: bisection < of_bisections };
     let bisection = if shared { free.main } else { free.bisection };
     Free { main: free.main, bisection: bisection && queue.waiting.parts > 0 }
 }
