@@ -196,8 +196,16 @@ fn narrowed() -> String {
         repo[part] = json!({"type": "string", "enum": [value]});
     }
     document["components"]["schemas"]["BranchText"] = json!({"type": "string", "enum": ["main"]});
-    let named = r"^https://[a-z][a-z0-9]{0,20}(\.[a-z]{1,20}){0,3}(/[^\s\x00#]*)?$";
-    document["components"]["schemas"]["HookText"]["pattern"] = json!(named);
+    let url = document["components"]["schemas"]["HookText"]["pattern"].as_str().expect("a pattern");
+    let narrower = [
+        (r"[0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]|", ""),
+        ("(:[0-9]{0,5})?", "(:([1-9][0-9]{0,3})?)?"),
+    ];
+    let url = narrower.iter().fold(url.to_owned(), |url, (wide, narrow)| {
+        assert!(url.contains(wide), "{wide} is not part of {url}");
+        url.replace(wide, narrow)
+    });
+    document["components"]["schemas"]["HookText"]["pattern"] = json!(url);
     let paths = document["paths"].as_object_mut().expect("paths");
     for operation in paths.values_mut().filter_map(|item| item.get_mut("post")) {
         if let Some(Value::Array(parameters)) = operation.get_mut("parameters") {

@@ -33,6 +33,9 @@ struct Options {
     /// Days.
     #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u32).range(10..=730))]
     days: u32,
+    /// Days after which the replay ends; all of them if not given.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(9..=730))]
+    stop_after: Option<u32>,
     /// Tests on the first day.
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(100..=10_000))]
     tests: u32,
@@ -106,6 +109,7 @@ async fn run(options: &Options) -> Result<(), Failure> {
         let database = Fresh::new(options.database).await?;
         let shape = Shape {
             days: options.days,
+            last_day: options.stop_after.unwrap_or(options.days),
             tests: options.tests,
             pull_requests: options.pull_requests,
             retries: match options.retries {

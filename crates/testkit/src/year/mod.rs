@@ -35,8 +35,10 @@ pub enum Retries {
 pub struct Shape {
     /// The same seed gives the same year.
     pub seed: u64,
-    /// Days, 10 to 730.
+    /// Days that are planned, 10 to 730.
     pub days: u32,
+    /// The day after which the replay ends, if that is earlier than its last.
+    pub last_day: u32,
     /// Tests on the first day, 100 to 10,000.
     pub tests: u32,
     /// Pull requests that are opened on a workday, 1 to 100; a tenth of it on a weekend.
@@ -55,6 +57,7 @@ impl Shape {
         Self {
             seed,
             days: 365,
+            last_day: 365,
             tests: 400,
             pull_requests: 6,
             retries: Retries::Jobs,
@@ -65,7 +68,7 @@ impl Shape {
 
     /// A month of 150 tests: small enough for a test.
     pub const fn month(seed: u64) -> Self {
-        Self { days: 30, tests: 150, pull_requests: 3, ..Self::year(seed) }
+        Self { days: 30, last_day: 30, tests: 150, pull_requests: 3, ..Self::year(seed) }
     }
 }
 

@@ -53,7 +53,8 @@ pub async fn replay(
     let mut today = DayCost::default();
     let mut begun = cpu();
     let (mut hours, mut next) = (0_u32, ci.next());
-    while hours < shape.days * 24 {
+    let last_day = shape.last_day.min(shape.days);
+    while hours < last_day * 24 {
         let until = plan.calendar.start.plus(Span::hours(hours + 1));
         while let Some(execution) = next.take_if(|it| it.at < until) {
             let (results, is_red) = replay.run(&execution, &mut score).await;

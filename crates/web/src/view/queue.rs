@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, PrState, Queue,
+    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, Part, PrState, Queue,
     QueueState, QueueView, TestRun, WaitReason,
 };
 use signalbox_domain::time::{Span, Timestamp};
@@ -85,9 +85,9 @@ fn row(seen: &Seen<'_>, entry: &EntryView<'_>) -> Vec<Cell> {
     ]
 }
 
-/// The order in which parts of the queue are shown.
+/// The order in which the pull requests of the queue are shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum Stage {
     Merging,
     Testing,
     Passed,
@@ -96,22 +96,22 @@ enum Part {
     NotReady,
 }
 
-fn part(entry: &EntryView<'_>) -> Part {
+fn stage(entry: &EntryView<'_>) -> Stage {
     if entry.waits == Some(WaitReason::Landing) {
-        return Part::Merging;
+        return Stage::Merging;
     }
     match entry.state {
-        PrState::Testing => Part::Testing,
-        PrState::TestsPassed => Part::Passed,
-        PrState::PendingFailure => Part::Doubtful,
-        PrState::Pending => Part::Waiting,
+        PrState::Testing => Stage::Testing,
+        PrState::TestsPassed => Stage::Passed,
+        PrState::PendingFailure => Stage::Doubtful,
+        PrState::Pending => Stage::Waiting,
         PrState::NotReady | PrState::Merged | PrState::Failed | PrState::Cancelled => {
-            Part::NotReady
+            Stage::NotReady
         }
     }
 }
 
-impl Part {
+impl Stage {
     const ALL: [Self; 6] =
         [Self::Merging, Self::Testing, Self::Passed, Self::Doubtful, Self::Waiting, Self::NotReady];
 
@@ -152,13 +152,13 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         curl: place.curl("getQueue", ""),
         ..Page::default()
     };
-    let count = |wanted: Part| seen.view.entries.iter().filter(|it| part(it) == wanted).count();
+    let count = |wanted: Stage| seen.view.entries.iter().filter(|it| stage(it) == wanted).count();
     let line = seen.view.entries.iter().filter(|it| it.position.is_some()).count();
     let (used, limit) = queue.slots_of_line();
     page.announce = format!(
         "{line} in the line, {} testing, {} waiting",
-        count(Part::Testing),
-        count(Part::Waiting)
+        count(Stage::Testing),
+        count(Stage::Waiting)
     );
     let mut top = Section::plain("now");
     for notice in notices(seen) {
@@ -166,9 +166,9 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     }
     let clears = seen.estimates.values().filter_map(|it| it.time).max();
     top = top.with(Block::Tiles(vec![
-        tile("In the line", line.to_string(), format!("{} not ready", count(Part::NotReady))),
+        tile("In the line", line.to_string(), format!("{} not ready", count(Stage::NotReady))),
         tile("Testing", format!("{used} of {limit}"), slots_note(queue)),
-        tile("Passed", count(Part::Passed).to_string(), "waiting to merge".to_owned()),
+        tile("Passed", count(Stage::Passed).to_string(), "waiting to merge".to_owned()),
         tile(
             "Line empty in",
             clears.map_or_else(|| "–".to_owned(), about),
@@ -177,17 +177,17 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     ]));
     page.sections.push(top);
     let mut shown = 0;
-    for part_of in Part::ALL {
-        let (id, heading) = part_of.heading();
+    for wanted in Stage::ALL {
+        let (id, heading) = wanted.heading();
         let own: Vec<&EntryView<'_>> =
-            seen.view.entries.iter().filter(|it| part(it) == part_of).collect();
+            seen.view.entries.iter().filter(|it| stage(it) == wanted).collect();
         if own.is_empty() {
             continue;
         }
         let mut section = Section::new(id, heading).note(format!("{}", own.len()));
-        let offset = if part_of == Part::Waiting { seen.offset } else { 0 };
+        let offset = if wanted == Stage::Waiting { seen.offset } else { 0 };
         let room = ROWS.saturating_sub(shown);
-        if part_of == Part::Testing {
+        if wanted == Stage::Testing {
             for group in grouped(&own) {
                 let mut table = Table::new(&format!("run-{}", group.0), "", &COLUMNS);
                 table.caption = run_caption(seen, group.0);
@@ -206,7 +206,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             }
             let end = offset + table.rows.len();
             if end < own.len() {
-                if part_of == Part::Waiting {
+                if wanted == Stage::Waiting {
                     table.more = Some(format!("{}&after={end}", place.path("queue")));
                 }
                 section.note = format!("{} to {end} of {}", offset + 1, own.len());
@@ -340,7 +340,7 @@ fn run_caption(seen: &Seen<'_>, id: RunId) -> String {
     let Some(run) = seen.view.queue.run(id) else { return "A test run".to_owned() };
     let first = run.group.first().and_then(|first| seen.view.queue.entry(first.entry));
     let part = first.and_then(|first| first.part.as_ref());
-    let is_alone = part.is_some_and(|part| part.is_alone());
+    let is_alone = part.is_some_and(Part::is_alone);
     let kind = match (run.bisection, run.group.len()) {
         (true, _) if is_alone => "Single pull request that failed behind others".to_owned(),
         (true, _) => "Part of a batch that failed".to_owned(),

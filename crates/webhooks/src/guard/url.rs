@@ -14,6 +14,13 @@ fn written_host(text: &str) -> Option<&str> {
     authority.split(':').next()
 }
 
+/// Whether a host name consists of letters, digits, hyphens and underscores between its dots.
+fn is_plain(name: &str) -> bool {
+    let labels = name.strip_suffix('.').unwrap_or(name).split('.');
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    labels.into_iter().all(|label| !label.is_empty() && label.bytes().all(plain))
+}
+
 pub(super) fn check(guard: &Guard, text: &str, http: bool) -> Result<Url, Refused> {
     let refuse = |rule| Err(Refused::Url(rule));
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\<>\"^`{|}".contains(&byte);
@@ -52,7 +59,7 @@ pub(super) fn check(guard: &Guard, text: &str, http: bool) -> Result<Url, Refuse
         }
         Some(Host::Ipv6(address)) => guard.check_address(address.into())?,
         Some(Host::Domain(name)) => {
-            if name.is_empty() || !written.eq_ignore_ascii_case(name) {
+            if !is_plain(name) || !written.eq_ignore_ascii_case(name) {
                 return refuse("must have a plain host name");
             }
         }

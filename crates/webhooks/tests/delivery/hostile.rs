@@ -126,6 +126,10 @@ const REFUSED: &[&str] = &[
     "https://hooks.test:x/",
     "https://[::1/",
     "https://<script>/",
+    "https://hooks.test*/",
+    "https://hooks.test;a.test/",
+    "https://hooks..test/",
+    "https://.test/",
 ];
 
 #[test]
@@ -149,6 +153,8 @@ fn plain_urls_are_taken() {
         "https://8.8.8.8/",
         "https://[2606:4700:4700::1111]/",
         "https://a-b.c_d.test/",
+        "https://hooks.test./",
+        "https://relay/",
     ] {
         assert!(guard.check_url(url).is_ok(), "{url} {:?}", guard.check_url(url));
     }
