@@ -91,6 +91,7 @@ fn done(word: &str) -> &'static str {
         "running" => "The queue is running.",
         "settings" => "The settings were changed.",
         "quarantine" => "The quarantine of the test was changed.",
+        "some-changed" => "The tests were changed.",
         "flagged" => "The test was flagged.",
         "unflagged" => "The flag was removed.",
         "incident" => "The decision about the incident was saved.",

@@ -52,6 +52,9 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
                 .route(web::get().to(test_list::quarantine)),
         )
         .service(
+            page("/{org}/flaky-tests/owners", "pageOwners").route(web::get().to(test_list::owners)),
+        )
+        .service(
             page("/{org}/flaky-tests/uploads", "pageUploads")
                 .route(web::get().to(test_list::uploads)),
         )

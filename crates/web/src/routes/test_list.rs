@@ -1,15 +1,15 @@
 //! Pages of tests and uploads, and their forms.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use signalbox_domain::flaky::{
-    Command, IncidentId, QuarantineOverride, TestId, TestStatus, UploadId,
-};
+use signalbox_domain::flaky::{IncidentId, QuarantineOverride, TestId, TestStatus, UploadId};
 use signalbox_domain::ids::{OrgSlug, RepoName};
-use signalbox_domain::ports::Seek;
+use signalbox_domain::ports::{Seek, TestSnapshot};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::Scope;
-use signalbox_services::{FlakyService, ListKind, Topic};
+use signalbox_services::{Error, FlakyService, ListKind, Topic};
 use uuid::Uuid;
 
 use crate::Pages;
@@ -17,12 +17,15 @@ use crate::failure::Failure;
 use crate::model::Page;
 use crate::shell::{Done, Shown, answer, follow};
 use crate::view::home::TestCounts;
-use crate::view::test_list::{List, TestsAddress};
+use crate::view::test_forms::Change;
+use crate::view::test_list::{List, TestsAddress, Wanted};
 use crate::view::{self, ROWS};
 use crate::visitor::{Asked, Visitor, member, sender, visitor};
 
 /// The most tests of a list that are sorted; longer lists are sorted in blocks.
 const SORTED: u32 = 500;
+/// The most blocks of a list that are searched for one page.
+const BLOCKS: usize = 40;
 /// The most repositories on one page.
 const REPOSITORIES: usize = 50;
 /// Characters of a reason.
@@ -98,6 +101,96 @@ fn kind(list: List, now: Timestamp) -> ListKind {
     }
 }
 
+fn wanted(asked: &Asked) -> Wanted {
+    Wanted { text: asked.text("q").to_owned(), owner: asked.text("owner").to_owned() }
+}
+
+/// What is searched in a list.
+struct Search<'a> {
+    wanted: &'a Wanted,
+    after: Option<TestId>,
+    /// After how many matches no further block is read.
+    enough: usize,
+}
+
+impl Search<'_> {
+    fn everything() -> Self {
+        const ALL: &Wanted = &Wanted { text: String::new(), owner: String::new() };
+        Self { wanted: ALL, after: None, enough: usize::MAX }
+    }
+}
+
+/// The matches in blocks of a list, and where the next block begins.
+async fn search(
+    pages: &Pages,
+    visitor: &Visitor,
+    place: &TestsAddress,
+    kind: ListKind,
+    search: Search<'_>,
+) -> Result<(Vec<TestSnapshot>, Option<TestId>), Failure> {
+    let Search { wanted, mut after, enough } = search;
+    let mut found = Vec::new();
+    for _ in 0..BLOCKS {
+        let seek = Seek::After(after);
+        let listed = pages.flaky.list(&visitor.caller, &place.repo, kind, seek, SORTED, false);
+        let tests = listed.await?.tests;
+        let is_last = tests.len() < usize::try_from(SORTED).unwrap_or(usize::MAX);
+        after = tests.last().map(|it| it.record.test.id).filter(|_| !is_last);
+        found.extend(tests.into_iter().filter(|it| wanted.matches(it)));
+        if after.is_none() || found.len() >= enough {
+            break;
+        }
+    }
+    Ok((found, after))
+}
+
+/// A page of a list.
+struct Listed {
+    /// The costliest first.
+    shown: Vec<TestSnapshot>,
+    /// The matches of the same blocks that can be released from quarantine.
+    releasable: Vec<TestSnapshot>,
+    /// What the address of the next page ends with.
+    next: Option<String>,
+}
+
+/// The matches are sorted by what they cost within the blocks that were read; these have several
+/// pages.
+async fn listed(
+    pages: &Pages,
+    visitor: &Visitor,
+    place: &TestsAddress,
+    kind: ListKind,
+    (asked, wanted): (&Asked, &Wanted),
+) -> Result<Listed, Failure> {
+    let after = Uuid::try_parse(asked.text("after")).ok().map(TestId);
+    let blocks = Search { wanted, after, enough: ROWS };
+    let (mut tests, further) = search(pages, visitor, place, kind, blocks).await?;
+    let now = pages.reads.now();
+    let releasable = tests.iter().filter(|it| it.may_be_released(now)).cloned().collect();
+    tests.sort_by(|one, other| {
+        let cost = |it: &TestSnapshot| (it.numbers.pull_requests_7d.len(), it.numbers.failures_7d);
+        cost(other).cmp(&cost(one)).then_with(|| one.record.test.id.cmp(&other.record.test.id))
+    });
+    let from = usize::try_from(asked.number("from").unwrap_or(0)).unwrap_or(0);
+    let (all, end) = (tests.len(), from.saturating_add(ROWS));
+    let shown: Vec<_> = tests.into_iter().skip(from).take(ROWS).collect();
+    let place = if end < all {
+        let after = after.map_or_else(String::new, |it| format!("&after={it}"));
+        Some(format!("{after}&from={end}"))
+    } else {
+        further.map(|it| format!("&after={it}"))
+    };
+    let next = place.map(|place| {
+        let value = |name, text: &str| match text {
+            "" => String::new(),
+            text => format!("&{name}={}", crate::text::quoted(text)),
+        };
+        format!("{}{}{place}", value("q", &wanted.text), value("owner", &wanted.owner))
+    });
+    Ok(Listed { shown, releasable, next })
+}
+
 async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     if !Asked::query(request).has("repo") {
         let visitor = member(pages, request, org).await?;
@@ -115,49 +208,18 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
             pages.flaky.list(caller, &place.repo, kind(one, now), Seek::After(None), 1, true);
         totals.push((one, counted.await?.total.unwrap_or(0)));
     }
-    let after = Uuid::try_parse(asked.text("after")).ok().map(TestId);
-    let seek = Seek::After(after);
-    let listed = pages.flaky.list(caller, &place.repo, kind(list, now), seek, SORTED, false);
-    let mut tests = listed.await?.tests;
-    let whole = tests.len() < usize::try_from(SORTED).unwrap_or(usize::MAX);
-    let end = tests.last().map(|it| it.record.test.id);
-    let wanted = asked.text("q").to_lowercase();
-    tests.retain(|it| {
-        let key = &it.record.test.key;
-        wanted.is_empty()
-            || key.name.to_lowercase().contains(&wanted)
-            || key.file.to_lowercase().contains(&wanted)
-    });
-    tests.sort_by(|one, other| {
-        let worth = |it: &signalbox_domain::ports::TestSnapshot| {
-            (it.numbers.pull_requests_7d.len(), it.numbers.failures_7d)
-        };
-        worth(other).cmp(&worth(one)).then_with(|| one.record.test.id.cmp(&other.record.test.id))
-    });
-    // Tests are sorted by what they cost within a block; a block has several pages.
-    let from = usize::try_from(asked.number("from").unwrap_or(0)).unwrap_or(0);
-    let (all, shown) = (tests.len(), from.saturating_add(ROWS));
-    let tests: Vec<_> = tests.into_iter().skip(from).take(ROWS).collect();
-    let more = format!(
-        "{}&list={}&q={}",
-        place.path("flaky-tests"),
-        list.as_str(),
-        crate::text::quoted(asked.text("q"))
-    );
-    let next = if shown < all {
-        let after = after.map_or_else(String::new, |it| format!("&after={it}"));
-        Some(format!("{more}{after}&from={shown}"))
-    } else {
-        end.filter(|_| !whole).map(|end| format!("{more}&after={end}"))
-    };
+    let wanted = wanted(&asked);
+    let address = format!("{}&list={}", place.path("flaky-tests"), list.as_str());
+    let listed = listed(pages, &visitor, &place, kind(list, now), (&asked, &wanted)).await?;
+    let next = listed.next.map(|next| format!("{address}{next}"));
     let uploads = pages.uploads.uploads(caller, &place.repo, None, 1).await?;
     let settings = pages.flaky.settings(caller, &place.repo).await?;
     let incidents = pages.flaky.incidents(caller, &place.repo).await?;
     let page = view::test_list::page(&view::test_list::Seen {
         place: &place,
         list,
-        search: asked.text("q"),
-        tests: &tests,
+        wanted: &wanted,
+        tests: &listed.shown,
         totals: &totals,
         last_upload: uploads.first().map(|it| it.created_at),
         next,
@@ -176,14 +238,49 @@ pub(crate) async fn quarantine(
     org: Path<String>,
 ) -> HttpResponse {
     let shown = async {
+        let (visitor, place, asked) = place(&pages, &request, &org).await?;
+        let version = version(&pages, &visitor, &place).await?;
+        let now = pages.reads.now();
+        let wanted = wanted(&asked);
+        let of = (&asked, &wanted);
+        let listed = listed(&pages, &visitor, &place, ListKind::Quarantined, of).await?;
+        let settings = pages.flaky.settings(&visitor.caller, &place.repo).await?;
+        let address = place.path("flaky-tests/quarantine");
+        let page = view::quarantine::page(&view::quarantine::Seen {
+            place: &place,
+            wanted: &wanted,
+            tests: &listed.shown,
+            releasable: &listed.releasable,
+            next: listed.next.map(|next| format!("{address}{next}")),
+            settings: &settings,
+            may_change: visitor.may_send(Scope::TestsAdmin),
+            now,
+        });
+        Ok((Some(visitor), Page { version, ..page }))
+    };
+    answer(&pages, &request, shown.await)
+}
+
+/// `GET /{org}/flaky-tests/owners`.
+pub(crate) async fn owners(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = async {
         let (visitor, place, _) = place(&pages, &request, &org).await?;
         let version = version(&pages, &visitor, &place).await?;
-        let (caller, now) = (&visitor.caller, pages.reads.now());
-        let seek = Seek::After(None);
-        let list = pages.flaky.list(caller, &place.repo, ListKind::Quarantined, seek, 100, false);
-        let tests = list.await?.tests;
-        let settings = pages.flaky.settings(caller, &place.repo).await?;
-        let page = view::test_list::quarantine(&place, &tests, &settings, now);
+        let now = pages.reads.now();
+        let mut tests = BTreeMap::new();
+        let mut whole = true;
+        for list in [List::Flaky, List::Broken, List::Quarantined] {
+            let search = search(&pages, &visitor, &place, kind(list, now), Search::everything());
+            let (found, next) = search.await?;
+            whole &= next.is_none();
+            tests.extend(found.into_iter().map(|it| (it.record.test.id, it)));
+        }
+        let tests: Vec<TestSnapshot> = tests.into_values().collect();
+        let page = view::test_owners::page(&place, &tests, whole);
         Ok((Some(visitor), Page { version, ..page }))
     };
     answer(&pages, &request, shown.await)
@@ -298,22 +395,35 @@ async fn done(
         pages.flaky.decide_incident(caller, repo, IncidentId(id), confirm, reason).await?;
         return Ok(Done::GoTo(format!("{}&said=incident", place.path("flaky-tests"))));
     }
+    if sent.text("action") == "several" {
+        let change = Change::parse(sent.text("change"));
+        let change = change.ok_or_else(|| Failure::Invalid("unknown change".to_owned()))?;
+        let page = match sent.text("list") {
+            "quarantined" => place.path("flaky-tests/quarantine"),
+            list => format!("{}&list={}", place.path("flaky-tests"), crate::text::quoted(list)),
+        };
+        change_several(pages, &visitor, &place, sent.all("test"), (change, reason)).await?;
+        return Ok(Done::GoTo(format!("{page}&said=some-changed")));
+    }
     let test = TestId(Uuid::try_parse(sent.text("test")).map_err(|_| Failure::Missing)?);
     let by = FlakyService::actor(caller);
-    let command = async |command| pages.flaky.command(caller, repo, test, command).await;
+    let change = async |change: Change| {
+        let command = change.command(reason.clone(), by.clone());
+        pages.flaky.command(caller, repo, test, command).await
+    };
     let said = match sent.text("action") {
         "flag" => {
-            command(Command::Flag { reason, by }).await?;
+            change(Change::Flag).await?;
             "flagged"
         }
         "unflag" => {
-            command(Command::Unflag { reason, by }).await?;
+            change(Change::Unflag).await?;
             "unflagged"
         }
         "quarantine" => {
             let setting = QuarantineOverride::parse(sent.text("setting"));
             let setting = setting.ok_or_else(|| Failure::Invalid("unknown setting".to_owned()))?;
-            command(Command::SetQuarantine { setting, expires_at: None, reason, by }).await?;
+            change(Change::Quarantine(setting)).await?;
             "quarantine"
         }
         "ticket" => {
@@ -327,4 +437,43 @@ async fn done(
         _ => return Err(Failure::Invalid("unknown action".to_owned())),
     };
     Ok(Done::GoTo(format!("{}&said={said}", place.test(test))))
+}
+
+/// Changes tests one by one. One that is refused does not keep the others from being changed; the
+/// failure names it.
+async fn change_several(
+    pages: &Pages,
+    visitor: &Visitor,
+    place: &TestsAddress,
+    tests: &[String],
+    (change, reason): (Change, Option<String>),
+) -> Result<(), Failure> {
+    let ids: Result<BTreeSet<TestId>, _> =
+        tests.iter().map(|it| Uuid::try_parse(it).map(TestId)).collect();
+    let ids = ids.map_err(|_| Failure::Missing)?;
+    if ids.is_empty() || ids.len() > ROWS {
+        return Err(Failure::Invalid(format!("select 1 to {ROWS} tests")));
+    }
+    let (caller, repo) = (&visitor.caller, &place.repo);
+    let by = FlakyService::actor(caller);
+    let mut refused = Vec::new();
+    for id in &ids {
+        let command = change.command(reason.clone(), by.clone());
+        match pages.flaky.command(caller, repo, *id, command).await {
+            Ok(_) => {}
+            Err(error @ (Error::FlakyRefused(_) | Error::UnknownTest { .. })) => {
+                refused.push(format!("{id}: {error}"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let changed = ids.len() - refused.len();
+    Err(Failure::Conflict(format!(
+        "{changed} of {} tests were changed; {}",
+        ids.len(),
+        refused.join("; ")
+    )))
 }

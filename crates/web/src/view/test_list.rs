@@ -1,11 +1,12 @@
 //! The tests of a repository: the worst first, and the quarantined ones.
 
-use signalbox_domain::flaky::{Incident, QuarantineOverride, Settings};
+use signalbox_domain::flaky::{Incident, Settings};
 use signalbox_domain::ids::{RepoId, RepoName};
 use signalbox_domain::ports::TestSnapshot;
 use signalbox_domain::time::Timestamp;
 use signalbox_wording::Tone;
 
+use super::test_forms;
 use crate::model::{Block, Cell, Field, Form, MenuItem, Page, Section, Table, Tile};
 use crate::text::{ago, plain, tests_path};
 
@@ -31,10 +32,22 @@ impl TestsAddress {
         format!("/{}/flaky-tests/test/{id}?repo={repo}", self.org)
     }
 
+    /// A list with the tests of an owner only.
+    pub(crate) fn owned(&self, list: List, owner: &str) -> String {
+        let owner = crate::text::quoted(owner);
+        match list {
+            List::Quarantined => format!("{}&owner={owner}", self.path("flaky-tests/quarantine")),
+            list => {
+                format!("{}&list={}&owner={owner}", self.path("flaky-tests"), list.as_str())
+            }
+        }
+    }
+
     pub(crate) fn menu(&self, current: &str) -> Vec<MenuItem> {
         let pages = [
             ("Tests", "flaky-tests"),
             ("Quarantine", "flaky-tests/quarantine"),
+            ("Owners", "flaky-tests/owners"),
             ("Uploads", "flaky-tests/uploads"),
         ];
         let item = |(label, page): &(&str, &str)| MenuItem {
@@ -81,7 +94,7 @@ impl List {
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a TestsAddress,
     pub(crate) list: List,
-    pub(crate) search: &'a str,
+    pub(crate) wanted: &'a Wanted,
     /// The worst first.
     pub(crate) tests: &'a [TestSnapshot],
     /// How many tests each list has.
@@ -92,9 +105,57 @@ pub(crate) struct Seen<'a> {
     pub(crate) settings: &'a Settings,
     /// The newest first.
     pub(crate) incidents: &'a [Incident],
-    /// Whether the visitor may decide about incidents.
+    /// Whether the visitor may change tests and decide about incidents.
     pub(crate) may_decide: bool,
     pub(crate) now: Timestamp,
+}
+
+/// Which tests of a list are shown; by default all of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// A part of the name or file; empty: any.
+    pub(crate) text: String,
+    /// The owner, or [`NO_OWNER`]; empty: any.
+    pub(crate) owner: String,
+}
+
+/// The value of `owner` for tests without one.
+pub(crate) const NO_OWNER: &str = "none";
+
+impl Wanted {
+    pub(crate) const fn is_all(&self) -> bool {
+        self.text.is_empty() && self.owner.is_empty()
+    }
+
+    pub(crate) fn matches(&self, test: &TestSnapshot) -> bool {
+        let (key, owners) = (&test.record.test.key, &test.record.owners);
+        let text = self.text.to_lowercase();
+        let is_named = text.is_empty()
+            || key.name.to_lowercase().contains(&text)
+            || key.file.to_lowercase().contains(&text);
+        let is_owned = self.owner.is_empty()
+            || owners.contains(&self.owner)
+            || (self.owner == NO_OWNER && owners.is_empty());
+        is_named && is_owned
+    }
+
+    /// The fields of the form that sets it.
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        let field = |name, label: &str, value: &str| Field {
+            name,
+            label: label.to_owned(),
+            kind: "search",
+            value: value.to_owned(),
+            ..Field::default()
+        };
+        vec![
+            field("q", "Name or file contains", &self.text),
+            Field {
+                hint: format!("As in CODEOWNERS; {NO_OWNER}: without an owner."),
+                ..field("owner", "Owner", &self.owner)
+            },
+        ]
+    }
 }
 
 /// A share as per cent with one digit.
@@ -102,11 +163,16 @@ pub(crate) fn percent(rate: f64) -> String {
     format!("{:.1} %", rate * 100.0)
 }
 
-fn or_dash(text: String) -> String {
-    if text.is_empty() { "–".to_owned() } else { text }
+/// The owners of a test; the only one links to its tests.
+pub(crate) fn owners(owners: &[String], place: &TestsAddress, list: List) -> Cell {
+    match owners {
+        [] => Cell::text("–"),
+        [owner] => Cell::text(plain(owner, 120)).link(place.owned(list, owner)),
+        several => Cell::text(plain(&several.join(", "), 120)),
+    }
 }
 
-fn row(test: &TestSnapshot, place: &TestsAddress, now: Timestamp) -> Vec<Cell> {
+fn row(test: &TestSnapshot, place: &TestsAddress, list: List, now: Timestamp) -> Vec<Cell> {
     let (record, key) = (&test.record, &test.record.test.key);
     let whereabouts = [&key.file, &key.parent, &key.classname];
     let whereabouts: Vec<String> =
@@ -122,7 +188,7 @@ fn row(test: &TestSnapshot, place: &TestsAddress, now: Timestamp) -> Vec<Cell> {
         Cell::number(percent(numbers.failure_rate_7d()))
             .sub(format!("{} of {} runs", numbers.failures_7d, numbers.runs_7d)),
         Cell::number(numbers.pull_requests_7d.len()),
-        Cell::text(or_dash(plain(&record.owners.join(", "), 120))),
+        owners(&record.owners, place, list),
         Cell::text(plain(record.ticket.as_deref().unwrap_or("–"), 60)),
         record.last_failure_at.map_or_else(|| Cell::text("–"), |at| ago(at, now)),
     ]
@@ -155,35 +221,27 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         .to_owned(),
         href: Some(format!("{}&list={}", place.path("flaky-tests"), list.as_str())),
     });
+    let shown = Field {
+        name: "list",
+        label: "Show".to_owned(),
+        kind: "select",
+        value: seen.list.as_str().to_owned(),
+        options: List::ALL
+            .iter()
+            .map(|it| (it.as_str().to_owned(), it.label().to_owned()))
+            .collect(),
+        ..Field::default()
+    };
     let filter = Form {
         id: "filter".to_owned(),
         action: format!("/{}/flaky-tests", place.org),
         hidden: vec![("repo", place.repo.to_string())],
-        fields: vec![
-            Field {
-                name: "list",
-                label: "Show".to_owned(),
-                kind: "select",
-                value: seen.list.as_str().to_owned(),
-                options: List::ALL
-                    .iter()
-                    .map(|it| (it.as_str().to_owned(), it.label().to_owned()))
-                    .collect(),
-                ..Field::default()
-            },
-            Field {
-                name: "q",
-                label: "Name or file contains".to_owned(),
-                kind: "search",
-                value: seen.search.to_owned(),
-                ..Field::default()
-            },
-        ],
+        fields: std::iter::once(shown).chain(seen.wanted.fields()).collect(),
         button: "Show".to_owned(),
         ..Form::default()
     };
     let mut table = Table::new("tests", format!("Tests: {}", seen.list.label()), &COLUMNS);
-    table.empty = if seen.search.is_empty() {
+    table.empty = if seen.wanted.is_all() {
         match seen.last_upload {
             None => "No results were uploaded yet.".to_owned(),
             Some(_) => format!("No test of this kind: {}.", seen.list.label().to_lowercase()),
@@ -191,16 +249,27 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     } else {
         "No test matches.".to_owned()
     };
-    let all = if seen.search.is_empty() {
-        Vec::new()
-    } else {
+    let mut links = Vec::new();
+    if !seen.wanted.is_all() {
         let path = format!("{}&list={}", place.path("flaky-tests"), seen.list.as_str());
-        vec![Cell::text("Clear the search").link(path)]
-    };
+        links.push(Cell::text("Clear the search").link(path));
+    }
+    if let (true, Some(next)) = (seen.tests.is_empty(), &seen.next) {
+        "No test matches in this part of the list.".clone_into(&mut table.empty);
+        links.push(Cell::text("Search the next part").link(next.clone()));
+    }
     for test in seen.tests {
-        table.push(test.record.test.id, row(test, place, seen.now));
+        table.push(test.record.test.id, row(test, place, seen.list, seen.now));
     }
     table.more.clone_from(&seen.next);
+    let mut list = Section::new("list", seen.list.label())
+        .note("most pull requests affected first")
+        .with(Block::Forms(vec![filter]))
+        .with(Block::Links(links))
+        .with(Block::Table(table));
+    if seen.may_decide && !seen.tests.is_empty() {
+        list = list.with(Block::Forms(vec![test_forms::several(place, seen.list, seen.tests)]));
+    }
     let mut top = Section::plain("numbers");
     match seen.last_upload {
         None => {
@@ -228,13 +297,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         menu: place.menu("flaky-tests"),
         sections: [
             Some(top),
-            Some(
-                Section::new("list", seen.list.label())
-                    .note("highest failure rate first")
-                    .with(Block::Forms(vec![filter]))
-                    .with(Block::Links(all))
-                    .with(Block::Table(table)),
-            ),
+            Some(list),
             incidents(seen),
         ]
         .into_iter()
@@ -277,101 +340,8 @@ fn incidents(seen: &Seen<'_>) -> Option<Section> {
     if !seen.may_decide {
         return Some(section);
     }
-    let options = |it: &&Incident| {
-        (it.id.to_string(), format!("{}: {}", it.started_at, plain(&it.summary, 80)))
-    };
-    let form = Form {
-        id: "incident".to_owned(),
-        action: format!("/{}/flaky-tests/do", seen.place.org),
-        post: true,
-        title: "Decide about an incident".to_owned(),
-        hidden: vec![("action", "incident".to_owned()), ("repo", seen.place.repo.to_string())],
-        fields: vec![
-            Field {
-                name: "incident",
-                label: "Incident".to_owned(),
-                kind: "select",
-                options: recent.iter().map(options).collect(),
-                ..Field::default()
-            },
-            Field {
-                name: "decision",
-                label: "Decision".to_owned(),
-                kind: "select",
-                options: vec![
-                    ("confirm".to_owned(), "Confirm: exclude its failures".to_owned()),
-                    ("dismiss".to_owned(), "Dismiss: count its failures".to_owned()),
-                ],
-                ..Field::default()
-            },
-            Field { name: "reason", label: "Reason".to_owned(), kind: "text", ..Field::default() },
-        ],
-        button: "Decide".to_owned(),
-        ..Form::default()
-    };
+    let form = test_forms::incident(seen.place, &recent);
     Some(section.with(Block::Forms(vec![form])))
-}
-
-/// All quarantined tests.
-pub(crate) fn quarantine(
-    place: &TestsAddress,
-    tests: &[TestSnapshot],
-    settings: &Settings,
-    now: Timestamp,
-) -> Page {
-    let heads = ["Test", "Status", "Since", "Override", "Ends", "#Failed in 7 d"];
-    let mut table = Table::new("quarantined", "Quarantined tests", &heads);
-    table.empty = if settings.quarantine.enabled {
-        "No test is quarantined.".to_owned()
-    } else {
-        "Quarantine is off for this repository: every failure counts.".to_owned()
-    };
-    for test in tests {
-        let record = &test.record;
-        let own = record.test.quarantining();
-        let healthy = record.test.standing.value == signalbox_domain::flaky::TestStatus::Healthy;
-        let mut status = Cell::named(&record.test.standing.value);
-        if healthy {
-            status = status.sub("healthy again");
-        }
-        table.push(
-            record.test.id,
-            vec![
-                Cell::text(plain(&record.test.key.name, 240)).link(place.test(record.test.id)),
-                status,
-                ago(record.test.standing.since, now),
-                Cell::named(&own.setting),
-                own.expires_at
-                    .filter(|_| own.setting == QuarantineOverride::Always)
-                    .map_or_else(|| Cell::text("–"), |at| ago(at, now)),
-                Cell::number(percent(test.numbers.failure_rate_7d())),
-            ],
-        );
-    }
-    let word = match settings.quarantine.auto {
-        signalbox_domain::flaky::AutoQuarantine::Off => "manually selected tests",
-        signalbox_domain::flaky::AutoQuarantine::Flaky => "flaky tests, automatically",
-        signalbox_domain::flaky::AutoQuarantine::FlakyAndBroken => {
-            "flaky and broken tests, automatically"
-        }
-    };
-    let on = if settings.quarantine.enabled { "on" } else { "off" };
-    let mut section = Section::plain("quarantine");
-    if !settings.quarantine.enabled {
-        let text = "When it is on, failures of quarantined tests count as passed: the uploader \
-                    exits with 0 despite them. Turn it on with flaky-tests/update-settings.";
-        section = section.with(Block::notice(Tone::Quiet, "shield", "Quarantine is off.", text));
-    }
-    let facts = vec![("Quarantine", Cell::text(on)), ("Quarantined tests", Cell::text(word))];
-    Page {
-        title: format!("Quarantine of {}", place.name()),
-        above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],
-        menu: place.menu("flaky-tests/quarantine"),
-        sections: vec![section.with(Block::Details(facts)).with(Block::Table(table))],
-        topic: format!("tests:{}", place.id),
-        only_hint: true,
-        ..Page::default()
-    }
 }
 
 /// The repositories whose tests the visitor can see.

@@ -9,6 +9,7 @@ mod reports;
 mod settings;
 mod snapshots;
 mod support;
+mod test_owners;
 mod tokens;
 mod twins;
 mod webhooks;

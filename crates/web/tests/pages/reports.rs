@@ -14,11 +14,21 @@ use crate::support::House;
 /// One run of a test of that name on that commit: it failed with this message, or passed. A second
 /// goes by.
 pub(crate) async fn report(house: &House, sha: &str, name: &str, failure: Option<&str>) {
+    report_all(house, sha, &[(name, failure)], &["@acme/calc"]).await;
+}
+
+/// The same of several tests in one upload, with these owners.
+pub(crate) async fn report_all(
+    house: &House,
+    sha: &str,
+    tests: &[(&str, Option<&str>)],
+    owners: &[&str],
+) {
     let repos = house.stores.account.repos.list(None).await.expect("a list");
     let repo = repos.into_iter().next().expect("the repository");
     let now = house.pages.reads.now();
     let upload = Upload {
-        id: UploadId(Uuid::new_v5(&repo.id.0, format!("{name} {sha} {failure:?}").as_bytes())),
+        id: UploadId(Uuid::new_v5(&repo.id.0, format!("{sha} {tests:?}").as_bytes())),
         org: repo.org,
         repo: repo.id,
         source: UploadSource::JUnit,
@@ -36,17 +46,18 @@ pub(crate) async fn report(house: &House, sha: &str, name: &str, failure: Option
         variant: String::new(),
     };
     let failed = |message: &str| ReportedFailure { message: message.into(), text: message.into() };
-    let run = ReportedRun {
-        key: TestKey { classname: "Calc".into(), name: name.into(), ..TestKey::default() },
+    let run = |(name, failure): &(&str, Option<&str>)| ReportedRun {
+        key: TestKey { classname: "Calc".into(), name: (*name).into(), ..TestKey::default() },
         other_files: Vec::new(),
         outcome: if failure.is_none() { RunOutcome::Passed } else { RunOutcome::Failed },
         attempt: 0,
         started_at: None,
         took: None,
         failure: failure.map(failed),
-        owners: vec!["@acme/calc".into()],
+        owners: owners.iter().map(|&it| it.to_owned()).collect(),
         quarantined: false,
     };
-    house.pages.flaky.take_in(&upload, vec![run]).await.expect("stored");
+    let runs = tests.iter().map(run).collect();
+    house.pages.flaky.take_in(&upload, runs).await.expect("stored");
     house.clock.advance(Span::seconds(1));
 }

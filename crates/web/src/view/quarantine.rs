@@ -1,0 +1,152 @@
+//! The quarantined tests of a repository, and which of them can be released.
+
+use signalbox_domain::flaky::{AutoQuarantine, QuarantineOverride, Settings, TestStatus};
+use signalbox_domain::ports::{RELEASE_DAYS, TestSnapshot};
+use signalbox_domain::time::Timestamp;
+use signalbox_wording::Tone;
+
+use super::ROWS;
+use super::test_forms;
+use super::test_list::{List, TestsAddress, Wanted, owners, percent};
+use crate::model::{Block, Cell, Form, Page, Section, Table};
+use crate::text::{ago, plain};
+
+/// The data of the page.
+pub(crate) struct Seen<'a> {
+    pub(crate) place: &'a TestsAddress,
+    pub(crate) wanted: &'a Wanted,
+    /// The tests of this page.
+    pub(crate) tests: &'a [TestSnapshot],
+    /// Tests of this part of the list that can be released.
+    pub(crate) releasable: &'a [TestSnapshot],
+    pub(crate) next: Option<String>,
+    pub(crate) settings: &'a Settings,
+    /// Whether the visitor may change tests.
+    pub(crate) may_change: bool,
+    pub(crate) now: Timestamp,
+}
+
+/// The page.
+pub(crate) fn page(seen: &Seen<'_>) -> Page {
+    let place = seen.place;
+    let sections = [Some(summary(seen)), releasable(seen), Some(list(seen))];
+    Page {
+        title: format!("Quarantine of {}", place.name()),
+        above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],
+        menu: place.menu("flaky-tests/quarantine"),
+        sections: sections.into_iter().flatten().collect(),
+        topic: format!("tests:{}", place.id),
+        only_hint: true,
+        ..Page::default()
+    }
+}
+
+/// What quarantine covers.
+fn summary(seen: &Seen<'_>) -> Section {
+    let quarantine = seen.settings.quarantine;
+    let word = match quarantine.auto {
+        AutoQuarantine::Off => "manually selected tests",
+        AutoQuarantine::Flaky => "flaky tests, automatically",
+        AutoQuarantine::FlakyAndBroken => "flaky and broken tests, automatically",
+    };
+    let on = if quarantine.enabled { "on" } else { "off" };
+    let facts = vec![("Quarantine", Cell::text(on)), ("Quarantined tests", Cell::text(word))];
+    let mut section = Section::plain("quarantine");
+    if !quarantine.enabled {
+        let text = "When it is on, failures of quarantined tests count as passed: the uploader \
+                    exits with 0 despite them. Turn it on with flaky-tests/update-settings.";
+        section = section.with(Block::notice(Tone::Quiet, "shield", "Quarantine is off.", text));
+    }
+    section.with(Block::Details(facts))
+}
+
+/// Tests that have been healthy for long enough; nothing when there are none.
+fn releasable(seen: &Seen<'_>) -> Option<Section> {
+    if seen.releasable.is_empty() {
+        return None;
+    }
+    let heads = ["Test", "Healthy since", "Quarantined since", "#Runs in 7 d", "Owners"];
+    let mut table = Table::new("releasable", "Tests that can be released", &heads);
+    for test in seen.releasable.iter().take(ROWS) {
+        let record = &test.record;
+        let since = test.quarantined_since;
+        table.push(
+            record.test.id,
+            vec![
+                Cell::text(plain(&record.test.key.name, 240)).link(seen.place.test(record.test.id)),
+                ago(record.test.standing.since, seen.now),
+                since.map_or_else(|| Cell::text("–"), |at| ago(at, seen.now)),
+                Cell::number(test.numbers.runs_7d),
+                owners(&record.owners, seen.place, List::Quarantined),
+            ],
+        );
+    }
+    let section = Section::new("release", "Can be released")
+        .note(format!("healthy and without a failure for {RELEASE_DAYS} days"))
+        .with(Block::Table(table));
+    let form = || test_forms::release(seen.place, seen.releasable);
+    Some(if seen.may_change { section.with(Block::Forms(vec![form()])) } else { section })
+}
+
+fn list(seen: &Seen<'_>) -> Section {
+    let place = seen.place;
+    let heads = ["Test", "Status", "Since", "Override", "Ends", "#Failed in 7 d", "Owners"];
+    let mut table = Table::new("quarantined", "Quarantined tests", &heads);
+    table.empty = if !seen.wanted.is_all() {
+        "No test matches.".to_owned()
+    } else if seen.settings.quarantine.enabled {
+        "No test is quarantined.".to_owned()
+    } else {
+        "Quarantine is off for this repository: every failure counts.".to_owned()
+    };
+    for test in seen.tests {
+        table.push(test.record.test.id, row(test, seen));
+    }
+    table.more.clone_from(&seen.next);
+    let filter = Form {
+        id: "filter".to_owned(),
+        action: format!("/{}/flaky-tests/quarantine", place.org),
+        hidden: vec![("repo", place.repo.to_string())],
+        fields: seen.wanted.fields(),
+        button: "Show".to_owned(),
+        ..Form::default()
+    };
+    let mut links = Vec::new();
+    if !seen.wanted.is_all() {
+        links.push(Cell::text("Clear the search").link(place.path("flaky-tests/quarantine")));
+    }
+    if let (true, Some(next)) = (seen.tests.is_empty(), &seen.next) {
+        "No test matches in this part of the list.".clone_into(&mut table.empty);
+        links.push(Cell::text("Search the next part").link(next.clone()));
+    }
+    let mut section = Section::new("list", "Quarantined tests");
+    if !seen.tests.is_empty() || !seen.wanted.is_all() {
+        section = section.with(Block::Forms(vec![filter]));
+    }
+    section = section.with(Block::Links(links)).with(Block::Table(table));
+    if seen.may_change && !seen.tests.is_empty() {
+        let form = test_forms::several(place, List::Quarantined, seen.tests);
+        section = section.with(Block::Forms(vec![form]));
+    }
+    section
+}
+
+fn row(test: &TestSnapshot, seen: &Seen<'_>) -> Vec<Cell> {
+    let record = &test.record;
+    let own = record.test.quarantining();
+    let mut status = Cell::named(&record.test.standing.value);
+    if record.test.standing.value == TestStatus::Healthy {
+        status = status.sub("healthy again");
+    }
+    vec![
+        Cell::text(plain(&record.test.key.name, 240)).link(seen.place.test(record.test.id)),
+        status,
+        ago(record.test.standing.since, seen.now),
+        Cell::named(&own.setting),
+        own.expires_at
+            .filter(|_| own.setting == QuarantineOverride::Always)
+            .map_or_else(|| Cell::text("–"), |at| ago(at, seen.now)),
+        Cell::number(percent(test.numbers.failure_rate_7d())),
+        owners(&record.owners, seen.place, List::Quarantined),
+    ]
+}

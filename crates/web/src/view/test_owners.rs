@@ -1,0 +1,104 @@
+//! The owners of tests, and what their tests cost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use signalbox_domain::flaky::TestStatus;
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ports::TestSnapshot;
+
+use super::test_list::{List, NO_OWNER, TestsAddress};
+use crate::model::{Block, Cell, Page, Section, Table};
+use crate::text::plain;
+
+/// The unhealthy and quarantined tests of an owner. A test of several owners counts for each of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Share {
+    flaky: usize,
+    broken: usize,
+    quarantined: usize,
+    failures: u64,
+    pull_requests: BTreeSet<PrNumber>,
+}
+
+impl Share {
+    fn add(&mut self, test: &TestSnapshot) {
+        match test.record.test.standing.value {
+            TestStatus::Healthy => {}
+            TestStatus::Flaky => self.flaky += 1,
+            TestStatus::Broken => self.broken += 1,
+        }
+        self.quarantined += usize::from(test.quarantined);
+        self.failures += u64::from(test.numbers.failures_7d);
+        self.pull_requests.extend(&test.numbers.pull_requests_7d);
+    }
+}
+
+/// The shares of all owners, the costliest first; without an owner: `None`.
+fn shares(tests: &[TestSnapshot]) -> Vec<(Option<&str>, Share)> {
+    let mut shares: BTreeMap<Option<&str>, Share> = BTreeMap::new();
+    for test in tests {
+        for owner in &test.record.owners {
+            shares.entry(Some(owner)).or_default().add(test);
+        }
+        if test.record.owners.is_empty() {
+            shares.entry(None).or_default().add(test);
+        }
+    }
+    let mut shares: Vec<_> = shares.into_iter().collect();
+    let cost = |it: &Share| (it.pull_requests.len(), it.failures);
+    shares.sort_by(|(_, one), (_, other)| cost(other).cmp(&cost(one)));
+    shares
+}
+
+/// The page. `tests` are all flaky, broken and quarantined tests, each one once; `whole`: there are
+/// no more of them.
+pub(crate) fn page(place: &TestsAddress, tests: &[TestSnapshot], whole: bool) -> Page {
+    let heads = [
+        "Owner",
+        "#Flaky",
+        "#Broken",
+        "#Quarantined",
+        "#Failed runs in 7 d",
+        "#Pull requests affected",
+    ];
+    let mut table = Table::new("owners", "Owners of tests", &heads)
+        .empty("No test is flaky, broken or quarantined.");
+    for (owner, share) in shares(tests) {
+        let name = owner.unwrap_or(NO_OWNER);
+        let count = |number: usize, list| {
+            let cell = Cell::number(number);
+            if number > 0 { cell.link(place.owned(list, name)) } else { cell }
+        };
+        table.push(
+            table.rows.len(),
+            vec![
+                Cell::text(owner.map_or("No owner".to_owned(), |owner| plain(owner, 120))),
+                count(share.flaky, List::Flaky),
+                count(share.broken, List::Broken),
+                count(share.quarantined, List::Quarantined),
+                Cell::number(share.failures),
+                Cell::number(share.pull_requests.len()),
+            ],
+        );
+    }
+    let mut section = Section::plain("list")
+        .with(Block::Text(
+            "Owners come from CODEOWNERS, as the uploader read it. A test of several owners counts for \
+             each of them."
+                .to_owned(),
+        ))
+        .with(Block::Table(table));
+    if !whole {
+        let text = format!("Only the first {} tests of each list are counted.", tests.len());
+        section = section.with(Block::Text(text));
+    }
+    Page {
+        title: format!("Owners of {}", place.name()),
+        above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],
+        menu: place.menu("flaky-tests/owners"),
+        sections: vec![section],
+        topic: format!("tests:{}", place.id),
+        only_hint: true,
+        ..Page::default()
+    }
+}
