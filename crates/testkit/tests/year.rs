@@ -17,7 +17,7 @@ const RECALL_OF_ALL_DAYS: f64 = 0.85;
 
 async fn findings(shape: Shape) -> Findings {
     let stores = MemoryDatabase::new().stores();
-    Box::pin(replay(&stores, shape, &[], || Duration::ZERO)).await
+    Box::pin(replay(&stores, shape, None, || Duration::ZERO)).await
 }
 
 async fn is_judged_well(seed: u64) {

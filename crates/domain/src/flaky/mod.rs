@@ -63,9 +63,9 @@ pub use monitor::kinds::*;
 pub use monitor::{
     Action, BUCKET_MINUTES, Before, Bucket, Classification, CodeSummary, Evidence, MAX_HOURS,
     MEASURE_EVERY_MINUTES, Monitor, MonitorId, MonitorKind, MonitorReading, MonitorRule,
-    MonitorStatus, Parameter, ParameterSpec, Period, Reading, Rule, Run, Runs, SameCode, Summary,
-    Template, Verdict, Window, WindowRules, Windows, bucket_length, check_labels, check_name,
-    horizon,
+    MonitorStatus, PASSES_BETWEEN, Parameter, ParameterSpec, Period, Reading, Rule, Run, Runs,
+    SameCode, Summary, Template, Verdict, Window, WindowRules, Windows, bucket_length,
+    check_labels, check_name, horizon,
 };
 pub use origin::{Base, Doubt, NoOrigin, Origin};
 pub use outline::{Outline, RunsPart, UploadRuns};

@@ -303,6 +303,28 @@ fn a_test_that_was_broken_failed_at_one_time() {
     assert_eq!(scenario.test.standing.reason_text(), text);
 }
 
+#[test]
+fn a_bug_of_one_platform_fails_at_one_time() {
+    let rule = FailureRate {
+        activation_percent: 10,
+        resolution_percent: 5,
+        window_hours: 48,
+        min_sample: 10,
+        min_failing_times: 2,
+    };
+    let mut scenario = flaky(Rule::FailureRate(rule));
+    // A bucket is an hour long: the passing and the failing job of a commit are in different ones.
+    for hour in 0..20 {
+        scenario.runs(u32::from(hour % 2 == 0), u32::from(hour % 2 == 1));
+        scenario.wait(1);
+        assert_eq!(scenario.status(), Healthy, "hour {hour}");
+    }
+    scenario.runs(3, 0);
+    scenario.wait(1);
+    scenario.runs(0, 1);
+    assert_eq!(scenario.status(), Flaky, "it passed three times in between");
+}
+
 /// A test that pass on retry and the monitor of a template watch.
 fn by_template(template: Template) -> Scenario {
     let monitor = template.monitor(MonitorId(Uuid::from_u128(9)));

@@ -125,6 +125,11 @@ impl<'a> Ci<'a> {
         }
     }
 
+    /// When the head of `main` was made.
+    pub(super) const fn head(&self) -> Timestamp {
+        self.head.1
+    }
+
     /// A person may run a failed job again.
     pub(super) fn failed(&mut self, execution: &Execution) {
         let again = match (self.plan.shape.retries, execution.attempt) {

@@ -29,15 +29,15 @@ const HISTORY_DAYS: u32 = 45;
 /// Days after which precision and recall are reported.
 pub(super) const EARLY_DAYS: u32 = 9;
 
-/// Replays a year on the stores of an empty database, with these monitors in addition to the default
-/// ones. `cpu` returns the CPU time of the process.
+/// Replays a year on the stores of an empty database, with these monitors; `None`: those of a new
+/// repository. `cpu` returns the CPU time of the process.
 ///
 /// Quarantine of flaky tests is on. Jobs request the quarantined tests before they upload, as the
 /// uploader does.
 pub async fn replay(
     stores: &Stores,
     shape: Shape,
-    monitors: &[Monitor],
+    monitors: Option<&[Monitor]>,
     cpu: impl Fn() -> Duration,
 ) -> Findings {
     let counting = Arc::new(Counting::new(stores.flaky.tests.clone()));
@@ -68,7 +68,7 @@ pub async fn replay(
         replay.advance_to(until);
         replay.measure().await;
         if hours % SAMPLE_HOURS == 0 {
-            score.sample(&replay.sample().await);
+            score.sample(&replay.sample(ci.head()).await);
         }
         if hours % 24 == 0 {
             replay.tidy().await;
@@ -88,7 +88,7 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    async fn prepare(&mut self, monitors: &[Monitor]) {
+    async fn prepare(&mut self, monitors: Option<&[Monitor]>) {
         let guard = InfrastructureGuard {
             enabled: self.plan.shape.guard,
             ..InfrastructureGuard::default()
@@ -101,9 +101,17 @@ impl Replay<'_> {
         };
         self.scenario.set(patch).await;
         let Scenario { service, caller, .. } = &self.scenario;
-        for monitor in monitors {
-            let created = service.create_monitor(caller, self.scenario.name(), monitor.clone());
-            created.await.expect("a monitor is created");
+        let name = self.scenario.name();
+        if let Some(monitors) = monitors {
+            let known = service.settings(caller, name).await.expect("settings").monitors;
+            for monitor in known {
+                let deleted = service.delete_monitor(caller, name, monitor.id);
+                deleted.await.expect("a monitor is deleted");
+            }
+            for monitor in monitors {
+                let created = service.create_monitor(caller, name, monitor.clone());
+                created.await.expect("a monitor is created");
+            }
         }
         service.prepare_days().await.expect("days are prepared");
     }
@@ -208,11 +216,12 @@ impl Replay<'_> {
     }
 
     /// What the judge says now.
-    async fn sample(&self) -> Sample {
+    async fn sample(&self, head: Timestamp) -> Sample {
         let Scenario { service, caller, .. } = &self.scenario;
         let incidents = service.incidents(caller, self.scenario.name()).await;
         Sample {
             at: self.scenario.now(),
+            head,
             flaky: self.listed(TestStatus::Flaky).await,
             broken: self.listed(TestStatus::Broken).await,
             incidents: incidents.expect("incidents"),

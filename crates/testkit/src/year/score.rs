@@ -19,6 +19,8 @@ const AFTER_INCIDENT_HOURS: u32 = 2;
 /// What the judge says at a time.
 pub(super) struct Sample {
     pub(super) at: Timestamp,
+    /// When the head of `main` was made.
+    pub(super) head: Timestamp,
     pub(super) flaky: BTreeSet<TestId>,
     pub(super) broken: BTreeSet<TestId>,
     pub(super) incidents: Vec<Incident>,
@@ -259,7 +261,8 @@ impl<'a> Score<'a> {
                 let cause = track.last_cause.unwrap_or(Cause::Noise);
                 *self.findings.accused.entry(cause).or_default() += 1;
             }
-            track.is_accused = is_accused;
+            // A finding that is only hidden by a worse one is not a new one afterwards.
+            track.is_accused = is_accused || (track.is_accused && is_called_broken);
             if is_flaky && is_flagged {
                 track.detected.get_or_insert(at);
             }
@@ -268,14 +271,15 @@ impl<'a> Score<'a> {
             } else if was_flaky && !is_flagged {
                 track.recovered.get_or_insert(at);
             }
-            let is_broken = test.broken_at(at).is_some();
-            let day_ago = at.minus(Span::days(1));
+            // A fix shows when `main` moves.
+            let is_broken = test.broken_at(sample.head).is_some();
+            let day_ago = sample.head.minus(Span::days(1));
             let was_broken = test.broken.iter().any(|(it, _)| it.contains(day_ago));
             let on_platform = test.kind == Kind::Platform && test.wrong.contains(at);
             let excusable = was_broken || on_platform;
             self.findings.broken.add(is_called_broken, is_broken, excusable);
             if is_called_broken {
-                for (period, _) in test.broken.iter().filter(|(it, _)| it.contains(at)) {
+                for (period, _) in test.broken.iter().filter(|(it, _)| it.contains(sample.head)) {
                     track.broken.entry(period.from).or_insert(at);
                 }
             }

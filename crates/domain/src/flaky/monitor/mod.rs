@@ -41,6 +41,10 @@ pub const MAX_HOURS: u32 = 45 * 24;
 /// time alone has made it so.
 pub const MEASURE_EVERY_MINUTES: u32 = 20;
 
+/// The fewest passing runs, in buckets without a failure, between two failures that are separate: a bug
+/// of one platform fails in nearly every bucket until it is fixed.
+pub const PASSES_BETWEEN: u32 = 3;
+
 /// What an active monitor does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -106,9 +110,14 @@ pub enum Verdict {
 }
 
 impl Monitor {
-    /// The monitors that every repository starts with: pass-on-retry.
+    /// The monitors that every repository starts with: pass-on-retry, and the templates for stable
+    /// branches.
     pub fn defaults_of(repo: RepoId) -> Vec<Self> {
-        vec![Self::pass_on_retry_of(repo)]
+        let templates = [Template::BrokenOnStable, Template::FlakyOnStable].map(|template| {
+            let id = Uuid::new_v5(&repo.0, template.as_str().as_bytes());
+            template.monitor(MonitorId(id))
+        });
+        std::iter::once(Self::pass_on_retry_of(repo)).chain(templates).collect()
     }
 
     /// Pass-on-retry, 7 days, all branches.

@@ -1,4 +1,4 @@
-//! Monitors that are offered ready-made. They are suggestions; nothing creates them automatically.
+//! Monitors that are offered ready-made. A repository starts with those for stable branches.
 
 use crate::words::words;
 
@@ -11,7 +11,7 @@ words!(
     Template {
         /// The last 5 runs on stable branches failed.
         BrokenOnStable = "broken_on_stable",
-        /// At least 2 % of at least 20 runs on stable branches failed within 7 days, at 3 separate times.
+        /// At least 2 % of at least 20 runs on stable branches failed within 7 days, at 4 separate times.
         FlakyOnStable = "flaky_on_stable",
         /// Two failures on merge-queue branches within 24 hours.
         FlakyInQueue = "flaky_in_queue",
@@ -37,7 +37,7 @@ impl Template {
                     resolution_percent: 1,
                     window_hours: 7 * 24,
                     min_sample: 20,
-                    min_failing_times: 3,
+                    min_failing_times: 4,
                 }),
             ),
             Self::FlakyInQueue => (

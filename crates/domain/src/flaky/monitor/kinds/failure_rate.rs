@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::flaky::monitor::{
-    Evidence, MAX_HOURS, MonitorReading, MonitorRule, Parameter, Period, Runs, Verdict,
+    Evidence, MAX_HOURS, MonitorReading, MonitorRule, PASSES_BETWEEN, Parameter, Period, Runs,
+    Verdict,
 };
 use crate::time::{Span, Timestamp};
 
@@ -21,8 +22,9 @@ pub struct FailureRate {
     pub window_hours: u32,
     /// The fewest runs on which it decides, 1 to 100,000.
     pub min_sample: u32,
-    /// The fewest separate times at which it failed, with buckets of passing runs only in between, 1 to
-    /// 24. A test that was broken until it was fixed failed at one time.
+    /// The fewest separate times at which it failed, with at least [`PASSES_BETWEEN`] passing runs in
+    /// between, in buckets without a failure; 1 to 24. A test that was broken until it was fixed failed
+    /// at one time.
     pub min_failing_times: u32,
 }
 
@@ -77,7 +79,7 @@ impl MonitorRule for FailureRate {
         ),
         Parameter::new(
             "minimumFailingTimes",
-            "the fewest separate times at which it failed, with passing runs in between; a 48th of the \
+            "the fewest separate times at which it failed, with 3 passing runs in between; a 48th of the \
              window is one time",
             (1, 24),
             |it| &mut it.min_failing_times,
@@ -130,13 +132,19 @@ impl MonitorRule for FailureRate {
     }
 }
 
-/// How often a test began to fail: buckets with a failure, of which those without a bucket of passing
-/// runs between them count once.
+/// How often a test began to fail: failures count once as long as fewer than [`PASSES_BETWEEN`] passing
+/// runs lie between them, in buckets without a failure.
 fn failing_times(periods: &[Period]) -> u32 {
-    let (times, _) = periods.iter().fold((0_u32, false), |(times, failing), period| {
-        let fails = period.failed > 0;
-        (times.saturating_add(u32::from(fails && !failing)), fails)
-    });
+    let mut times = 0_u32;
+    let mut passed_since = PASSES_BETWEEN;
+    for period in periods {
+        if period.failed == 0 {
+            passed_since = passed_since.saturating_add(period.passed);
+        } else {
+            times = times.saturating_add(u32::from(passed_since >= PASSES_BETWEEN));
+            passed_since = 0;
+        }
+    }
     times
 }
 

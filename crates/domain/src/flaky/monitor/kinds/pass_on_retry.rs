@@ -3,15 +3,11 @@
 use std::fmt;
 
 use crate::flaky::monitor::{
-    Classification, Evidence, MonitorReading, MonitorRule, Parameter, Period, Runs, SameCode,
-    Verdict,
+    Classification, Evidence, MonitorReading, MonitorRule, PASSES_BETWEEN, Parameter, Period, Runs,
+    SameCode, Verdict,
 };
 use crate::flaky::origin::Doubt;
 use crate::time::{Span, Timestamp};
-
-/// The fewest passing runs, in buckets without a failure, between the failures of two doubtful
-/// disagreements: a bug of one platform fails in every bucket until it is fixed.
-const PASSES_BETWEEN: u32 = 3;
 
 /// The parameters of a pass-on-retry monitor. It classifies as flaky only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
