@@ -73,7 +73,9 @@ try {
     left: one.page("queue/left"), health: one.page("queue/health"), graph: one.page("queue/graph"),
     settings: one.page("queue/settings"), preview: `${one.page("queue/settings")}&concurrency=7`,
     "all tests": "/acme/flaky-tests", tests: one.page("flaky-tests"), test: one.test,
-    quarantine: one.page("flaky-tests/quarantine"), uploads: one.page("flaky-tests/uploads"),
+    quarantine: one.page("flaky-tests/quarantine"), owners: one.page("flaky-tests/owners"),
+    monitors: one.page("flaky-tests/monitors"),
+    "a monitor": `${one.page("flaky-tests/monitors")}&monitor=flaky_on_stable`, uploads: one.page("flaky-tests/uploads"),
     webhooks: "/acme/webhooks", "events of webhooks": "/acme/webhooks/events", tokens: "/acme/tokens", audit: "/acme/audit", server: "/status", reference: "/reference", missing: "/acme/queue?repo=a/b/c&branch=x",
     forbidden: "/other/tokens", "sign in": "/sign-in",
   };
@@ -419,6 +421,7 @@ try {
     for (const address of ["/", two.queue, two.quiet, ...two.numbers.map(two.pr), two.page("queue/graph"),
       ...["queue", "queue/graph", "queue/left", "queue/health", "queue/settings"].map(two.odd),
       two.page("queue/left"), two.page("flaky-tests"), two.test, two.page("flaky-tests/quarantine"),
+      two.page("flaky-tests/owners"), `${two.page("flaky-tests/monitors")}&monitor=pass_on_retry`,
       two.page("flaky-tests/uploads"), "/acme/tokens", "/acme/audit", `/?q=${encodeURIComponent(HOSTILE)}`,
       `${two.page("flaky-tests")}&q=${encodeURIComponent(HOSTILE)}`]) {
       await page.goto(two.url + address);

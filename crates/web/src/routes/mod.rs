@@ -2,6 +2,7 @@
 
 mod home;
 mod identity;
+mod monitors;
 mod queue;
 mod queue_more;
 mod server;
@@ -53,6 +54,10 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         )
         .service(
             page("/{org}/flaky-tests/owners", "pageOwners").route(web::get().to(test_list::owners)),
+        )
+        .service(
+            page("/{org}/flaky-tests/monitors", "pageMonitors")
+                .route(web::get().to(monitors::list)),
         )
         .service(
             page("/{org}/flaky-tests/uploads", "pageUploads")

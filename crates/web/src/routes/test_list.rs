@@ -31,7 +31,7 @@ const REPOSITORIES: usize = 50;
 /// Characters of a reason.
 const REASON: usize = 256;
 
-async fn place(
+pub(super) async fn place(
     pages: &Pages,
     request: &HttpRequest,
     org: &str,
@@ -54,7 +54,11 @@ async fn found(pages: &Pages, visitor: &Visitor, repo: RepoName) -> Result<Tests
 }
 
 /// The version of these tests that an open page shows; later versions are sent to it.
-async fn version(pages: &Pages, visitor: &Visitor, place: &TestsAddress) -> Result<u64, Failure> {
+pub(super) async fn version(
+    pages: &Pages,
+    visitor: &Visitor,
+    place: &TestsAddress,
+) -> Result<u64, Failure> {
     Ok(pages.reads.version(visitor.caller.org, Topic::Tests(place.id)).await?)
 }
 
@@ -394,6 +398,9 @@ async fn done(
         };
         pages.flaky.decide_incident(caller, repo, IncidentId(id), confirm, reason).await?;
         return Ok(Done::GoTo(format!("{}&said=incident", place.path("flaky-tests"))));
+    }
+    if sent.text("action") == "monitor" {
+        return Ok(Done::GoTo(super::monitors::change(pages, &visitor, &place, sent).await?));
     }
     if sent.text("action") == "several" {
         let change = Change::parse(sent.text("change"));

@@ -11,6 +11,7 @@ mod landing;
 pub(crate) mod left;
 pub(crate) mod load;
 pub(crate) mod management;
+pub(crate) mod monitors;
 pub(crate) mod neighbours;
 pub(crate) mod output;
 pub(crate) mod pr;

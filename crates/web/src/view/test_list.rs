@@ -48,6 +48,7 @@ impl TestsAddress {
             ("Tests", "flaky-tests"),
             ("Quarantine", "flaky-tests/quarantine"),
             ("Owners", "flaky-tests/owners"),
+            ("Monitors", "flaky-tests/monitors"),
             ("Uploads", "flaky-tests/uploads"),
         ];
         let item = |(label, page): &(&str, &str)| MenuItem {

@@ -2,6 +2,7 @@
 
 mod headers;
 mod identity;
+mod monitors;
 mod output;
 mod packing;
 mod pull_request;

@@ -66,6 +66,8 @@ fn pages() -> Vec<(&'static str, String)> {
         ("all_tests", "/acme/flaky-tests".to_owned()),
         ("tests", queue("flaky-tests")),
         ("quarantine", queue("flaky-tests/quarantine")),
+        ("owners", queue("flaky-tests/owners")),
+        ("monitors", queue("flaky-tests/monitors")),
         ("uploads", queue("flaky-tests/uploads")),
         ("webhooks", "/acme/webhooks".to_owned()),
         ("events", "/acme/webhooks/events".to_owned()),
