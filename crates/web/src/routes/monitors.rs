@@ -62,7 +62,9 @@ fn with_parameters(monitor: Monitor, sent: &Asked) -> Result<Monitor, Failure> {
             continue;
         }
         let value = text.parse::<u32>();
-        let refuse = |_| Failure::Invalid(format!("{} must be a whole number", parameter.name));
+        let refuse = |_| {
+            Failure::Invalid(format!("the parameter {} must be a whole number", parameter.name))
+        };
         given.push((parameter.name, value.map_err(refuse)?));
     }
     Ok(Monitor { rule: monitor.rule.with(&given), ..monitor })

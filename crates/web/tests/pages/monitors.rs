@@ -83,7 +83,11 @@ async fn a_monitor_shows_what_it_would_find_with_other_parameters() {
     assert!(!refused.contains("monitor-save"), "what is refused cannot be saved");
     let words = browser.get(&format!("{path}&failureStreak=many")).await;
     assert_eq!(words.status, 400);
-    assert!(words.body.contains("failureStreak must be a whole number"), "{}", words.body);
+    assert!(
+        words.body.contains("parameter failureStreak must be a whole number"),
+        "{}",
+        words.body
+    );
     assert_eq!(browser.get(&format!("{PATH}&monitor=unknown")).await.status, 404);
 }
 
