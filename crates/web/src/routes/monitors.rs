@@ -93,8 +93,8 @@ pub(super) async fn change(
         }
         ("save", false) => {
             let rule = with_parameters(chosen.monitor, sent)?.rule;
-            let set = |monitor: &Monitor| Ok(Monitor { rule, ..monitor.clone() });
-            pages.flaky.update_monitor(caller, repo, id, set).await?;
+            let replace = |monitor: &Monitor| Ok(Monitor { rule, ..monitor.clone() });
+            pages.flaky.update_monitor(caller, repo, id, replace).await?;
             "monitor-changed"
         }
         ("on", false) => {

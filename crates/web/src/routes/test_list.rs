@@ -467,7 +467,7 @@ async fn change_several(
     for id in &ids {
         let command = change.command(reason.clone(), by.clone());
         match pages.flaky.command(caller, repo, *id, command).await {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(error @ (Error::FlakyRefused(_) | Error::UnknownTest { .. })) => {
                 refused.push(format!("{id}: {error}"));
             }

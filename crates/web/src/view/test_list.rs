@@ -130,10 +130,10 @@ impl Wanted {
 
     pub(crate) fn matches(&self, test: &TestSnapshot) -> bool {
         let (key, owners) = (&test.record.test.key, &test.record.owners);
-        let text = self.text.to_lowercase();
-        let is_named = text.is_empty()
-            || key.name.to_lowercase().contains(&text)
-            || key.file.to_lowercase().contains(&text);
+        let part = self.text.to_lowercase();
+        let is_named = part.is_empty()
+            || key.name.to_lowercase().contains(&part)
+            || key.file.to_lowercase().contains(&part);
         let is_owned = self.owner.is_empty()
             || owners.contains(&self.owner)
             || (self.owner == NO_OWNER && owners.is_empty());

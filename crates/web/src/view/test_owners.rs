@@ -1,5 +1,6 @@
 //! The owners of tests, and what their tests cost.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::TestStatus;
@@ -46,7 +47,7 @@ fn shares(tests: &[TestSnapshot]) -> Vec<(Option<&str>, Share)> {
     }
     let mut shares: Vec<_> = shares.into_iter().collect();
     let cost = |it: &Share| (it.pull_requests.len(), it.failures);
-    shares.sort_by(|(_, one), (_, other)| cost(other).cmp(&cost(one)));
+    shares.sort_by_key(|(_, share)| Reverse(cost(share)));
     shares
 }
 

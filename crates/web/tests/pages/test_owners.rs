@@ -102,9 +102,8 @@ async fn owners_see_what_their_tests_cost_and_which_they_are() {
         ]
     );
     let names = |body: &str| {
-        let mut names: Vec<String> =
-            rows(body, "tests").into_iter().filter_map(|it| it.into_iter().next()).collect();
-        names.iter_mut().for_each(|it| *it = it.replace("Calc", ""));
+        let first = rows(body, "tests").into_iter().filter_map(|it| it.into_iter().next());
+        let mut names: Vec<String> = first.map(|it| it.replace("Calc", "")).collect();
         names.sort();
         names
     };
@@ -144,8 +143,8 @@ async fn a_search_reads_a_long_list_to_its_last_test() {
     while !next.is_empty() {
         let reply = browser.get(&next).await;
         shown.extend(rows(&reply.body, "tests").into_iter().filter_map(|it| it.into_iter().next()));
-        let links = reply.body.split("<a href=\"").skip(1);
-        let found = links.filter_map(|it| it.split_once("\" rel=\"next\"")).next();
+        let mut links = reply.body.split("<a href=\"").skip(1);
+        let found = links.find_map(|it| it.split_once("\" rel=\"next\""));
         next = found.map_or_else(String::new, |(it, _)| it.replace("&#38;", "&"));
     }
     assert_eq!(shown.len(), 600);
