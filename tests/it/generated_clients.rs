@@ -197,14 +197,11 @@ fn narrowed() -> String {
     }
     document["components"]["schemas"]["BranchText"] = json!({"type": "string", "enum": ["main"]});
     let url = document["components"]["schemas"]["HookText"]["pattern"].as_str().expect("a pattern");
-    let narrower = [
-        (r"[0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]|", ""),
-        ("(:[0-9]{0,5})?", "(:([1-9][0-9]{0,3})?)?"),
-    ];
-    let url = narrower.iter().fold(url.to_owned(), |url, (wide, narrow)| {
-        assert!(url.contains(wide), "{wide} is not part of {url}");
-        url.replace(wide, narrow)
-    });
+    let (_, name) = url.split_once("|(?!").expect("addresses, then names");
+    let url = format!("^https://((?!{name}");
+    let port = "(:[0-9]{0,5})?";
+    assert!(url.contains(port), "{url}");
+    let url = url.replace(port, "(:([1-9][0-9]{0,3})?)?");
     document["components"]["schemas"]["HookText"]["pattern"] = json!(url);
     let paths = document["paths"].as_object_mut().expect("paths");
     for operation in paths.values_mut().filter_map(|item| item.get_mut("post")) {

@@ -10,14 +10,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use signalbox_domain::flaky::{Monitor, MonitorId, Template};
-use signalbox_domain::ids::RepoId;
+use signalbox_domain::flaky::{Monitor, offered};
 use signalbox_domain::ports::Stores;
 use signalbox_testkit::memory::MemoryDatabase;
 use signalbox_testkit::postgres::Server;
 use signalbox_testkit::year::{Cause, DayCost, Delays, Findings, Quality, Retries, Shape, replay};
 use tempfile::TempDir;
-use uuid::Uuid;
 
 /// Days of a row of costs.
 const DAYS_OF_ROW: usize = 30;
@@ -104,6 +102,14 @@ fn main() -> ExitCode {
 }
 
 async fn run(options: &Options) -> Result<(), Failure> {
+    let last_day = options.stop_after.unwrap_or(options.days);
+    if last_day > options.days {
+        return Err(format!(
+            "--stop-after must be at most the {} days that are planned",
+            options.days
+        )
+        .into());
+    }
     let monitors = monitors(options)?;
     let mut all = Vec::new();
     for seed in &options.seeds {
@@ -111,7 +117,7 @@ async fn run(options: &Options) -> Result<(), Failure> {
         let database = Fresh::new(options.database).await?;
         let shape = Shape {
             days: options.days,
-            last_day: options.stop_after.unwrap_or(options.days),
+            last_day,
             tests: options.tests,
             pull_requests: options.pull_requests,
             retries: match options.retries {
@@ -134,12 +140,7 @@ async fn run(options: &Options) -> Result<(), Failure> {
 }
 
 fn monitors(options: &Options) -> Result<Option<Vec<Monitor>>, Failure> {
-    let pass_on_retry = Monitor::pass_on_retry_of(RepoId(Uuid::nil()));
-    let own = (pass_on_retry.rule.kind().as_str(), pass_on_retry);
-    let templates = Template::ALL.iter().zip(1_u128..).map(|(template, number)| {
-        (template.as_str(), template.monitor(MonitorId(Uuid::from_u128(number))))
-    });
-    let known: Vec<(&str, Monitor)> = std::iter::once(own).chain(templates).collect();
+    let known = offered();
     let found = options.monitor.iter().map(|name| {
         let monitor = known.iter().find(|(it, _)| it == name).map(|(_, monitor)| monitor.clone());
         monitor.ok_or_else(|| {

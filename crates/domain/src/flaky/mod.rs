@@ -65,7 +65,7 @@ pub use monitor::{
     MEASURE_EVERY_MINUTES, Monitor, MonitorId, MonitorKind, MonitorReading, MonitorRule,
     MonitorStatus, PASSES_BETWEEN, Parameter, ParameterSpec, Period, Reading, Rule, Run, Runs,
     SameCode, Summary, Template, Verdict, Window, WindowRules, Windows, bucket_length,
-    check_labels, check_name, horizon,
+    check_labels, check_name, horizon, offered,
 };
 pub use origin::{Base, Doubt, NoOrigin, Origin};
 pub use outline::{Outline, RunsPart, UploadRuns};

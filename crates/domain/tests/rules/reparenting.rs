@@ -74,6 +74,20 @@ fn those_behind_a_failed_run_start_without_it_and_it_is_tested_alone() {
 }
 
 #[test]
+fn one_that_conflicts_with_a_reparented_one_starts_without_it() {
+    let rules = Rules { conflict: [(2, 3)].into(), ..bad(&[2]) };
+    let mut world = world(ReparentingMode::All, rules);
+    submit(&mut world, 1..=3);
+    build_all(&mut world);
+    assert_eq!(state(&world, 3), PrState::Pending, "it waits for the one in conflict with it");
+    checks_end(&mut world, 2);
+    assert_eq!(reparented(&world), [[2]]);
+    assert_eq!((state(&world, 3), built_on(&world, 3)), (PrState::Testing, vec![1]));
+    world.settle();
+    assert_eq!(world.landed, [1, 3]);
+}
+
+#[test]
 fn one_that_failed_because_of_another_ahead_passes_alone_and_lands_behind_the_others() {
     let mut world = world(ReparentingMode::All, bad(&[1]));
     submit(&mut world, 1..=4);

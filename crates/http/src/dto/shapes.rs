@@ -15,9 +15,18 @@ const LONG: &str = "[1-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-3][0-9]{6}
 /// A name of `git check-ref-format`.
 const BRANCH: &str = r"^(?!(@|HEAD)$)(?![-/])(?!.*(\.\.|@\{|//))(?!.*[/.]$)(?!(.*/)?\.)(?!.*\.[lL][oO][cC][kK](/|$))[^\x00-\x20\x7f-\x9f~^:?*\[\\]+$";
 
-/// What the guard of webhooks accepts: an IP address in its usual form, or a plain host name whose
-/// last part is no number.
-const HOOK_URL: &str = r"^https://([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]|(?!([^:/?]*\.)?([0-9]+|0[xX][0-9A-Fa-f]*)\.?([:/?]|$))[0-9A-Z_a-z-]+(\.[0-9A-Z_a-z-]+)*\.?)(:[0-9]{0,5})?([/?][!$-;=?-\[\]_a-z~]*)?$";
+/// A number from 0 to 255.
+const OCTET: &str = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
+
+/// A host name whose last part is no number.
+const HOST_NAME: &str =
+    r"(?!([^:/?]*\.)?([0-9]+|0[xX][0-9A-Fa-f]*)\.?([:/?]|$))[0-9A-Z_a-z-]+(\.[0-9A-Z_a-z-]+)*\.?";
+
+/// The URLs that the guard of webhooks accepts, as far as their text says.
+fn hook_url() -> String {
+    let address = format!(r"({OCTET}\.){{3}}{OCTET}|\[[0-9A-Fa-f:.]+\]");
+    format!(r"^https://({address}|{HOST_NAME})(:[0-9]{{0,5}})?([/?][!$-;=?-\[\]_a-z~]*)?$")
+}
 
 fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::String))
@@ -88,7 +97,7 @@ shapes! {
     HookText = text()
         .description(Some("A URL that starts with `https://`, without a user and a fragment, at most 2048 bytes."))
         .max_length(Some(2048))
-        .pattern(Some(HOOK_URL))
+        .pattern(Some(hook_url()))
         .into();
     /// A form with files.
     FilesForm = ObjectBuilder::new()

@@ -73,7 +73,32 @@ impl FlakyService {
         self.list_with(caller, name, kind, asked, NumbersRead::All).await
     }
 
-    /// The same, but reads only the numbers that the API's list of that kind returns: all of
+    /// A block of a list, of which only the tests that are kept get their numbers: also returns where
+    /// the next block begins.
+    pub async fn list_kept(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        kind: ListKind,
+        (after, limit): (Option<TestId>, u32),
+        keep: impl Fn(&TestRecord) -> bool,
+    ) -> Result<(Vec<TestSnapshot>, Option<TestId>), Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
+        let at = self.context.clock.now();
+        let stores = &self.context.stores;
+        let settings = settings_of(repo, &stores.tests.repo(repo).await?);
+        let list = test_list(kind, &settings, at);
+        let seek = Seek::After(after);
+        let mut records = stores.reads.list(repo, list, seek, limit.saturating_add(1)).await?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let is_more = records.len() > limit;
+        records.truncate(limit);
+        let next = records.last().map(|it| it.test.id).filter(|_| is_more);
+        records.retain(keep);
+        Ok((self.snapshots(&repository, &settings, records, at).await?, next))
+    }
+
+    /// As [`list`](Self::list), but reads only the numbers that the API's list of that kind returns: all of
     /// failing tests, the pull requests of unhealthy ones, none of quarantined ones.
     pub async fn list_for_api(
         &self,
@@ -104,11 +129,7 @@ impl FlakyService {
         let stores = &self.context.stores;
         let at = self.context.clock.now();
         let settings = settings_of(repo, &stores.tests.repo(repo).await?);
-        let list = match kind {
-            ListKind::Failing { from, until } => TestList::Failing { from, until },
-            ListKind::Unhealthy(status) => TestList::Unhealthy(status),
-            ListKind::Quarantined => TestList::Quarantined { settings: settings.quarantine, at },
-        };
+        let list = test_list(kind, &settings, at);
         let records = stores.reads.list(repo, list, seek, limit).await?;
         let total = if counted { Some(stores.reads.count(repo, list).await?) } else { None };
         let numbers = self.numbers(repo, &records, read, at).await?;
@@ -263,6 +284,15 @@ impl FlakyService {
             }
             NumbersRead::None => Ok(BTreeMap::new()),
         }
+    }
+}
+
+/// The list in the store.
+const fn test_list(kind: ListKind, settings: &Settings, at: Timestamp) -> TestList {
+    match kind {
+        ListKind::Failing { from, until } => TestList::Failing { from, until },
+        ListKind::Unhealthy(status) => TestList::Unhealthy(status),
+        ListKind::Quarantined => TestList::Quarantined { settings: settings.quarantine, at },
     }
 }
 

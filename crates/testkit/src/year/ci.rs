@@ -87,13 +87,24 @@ pub(super) struct Ci<'a> {
     /// The next day for which nothing is planned.
     day: u32,
     head: (u64, Timestamp),
+    /// When each head was made, in order.
+    heads: Vec<Timestamp>,
 }
 
 impl<'a> Ci<'a> {
     pub(super) fn new(plan: &'a Plan) -> Self {
         let random = Random::new(mixed(plan.shape.seed ^ 0xc1));
         let head = (mixed(plan.shape.seed), plan.calendar.start);
-        Self { plan, random, queue: BTreeMap::new(), numbers: 0, prs: 0, day: 0, head }
+        Self {
+            plan,
+            random,
+            queue: BTreeMap::new(),
+            numbers: 0,
+            prs: 0,
+            day: 0,
+            head,
+            heads: Vec::new(),
+        }
     }
 
     /// The next run of a job; `None` when the time is over.
@@ -113,6 +124,7 @@ impl<'a> Ci<'a> {
                 Event::Push(pull_request) => self.push(pull_request, at),
                 Event::Merge => {
                     self.head = (self.sha(), at);
+                    self.heads.push(at);
                     self.run_main(at);
                 }
                 Event::Nightly => self.run_main(at),
@@ -125,9 +137,10 @@ impl<'a> Ci<'a> {
         }
     }
 
-    /// When the head of `main` was made.
-    pub(super) const fn head(&self) -> Timestamp {
-        self.head.1
+    /// When the commit was made that was the head of `main` at a time.
+    pub(super) fn head_at(&self, at: Timestamp) -> Timestamp {
+        let made = self.heads.iter().rev().find(|made| **made <= at);
+        made.copied().unwrap_or(self.plan.calendar.start)
     }
 
     /// A person may run a failed job again.

@@ -11,7 +11,7 @@ use signalbox_domain::flaky::{
     ReportedRun, RunOutcome, SettingsPatch, TestId, TestKey, TestStatus, Upload, UploadId,
 };
 use signalbox_domain::ids::{PrNumber, Sha};
-use signalbox_domain::ports::{Stores, TestList};
+use signalbox_domain::ports::{Stores, TestList, TestRecord};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::{FlakyService, QuarantineLookup, ResultsSink};
 use uuid::Uuid;
@@ -68,7 +68,8 @@ pub async fn replay(
         replay.advance_to(until);
         replay.measure().await;
         if hours % SAMPLE_HOURS == 0 {
-            score.sample(&replay.sample(ci.head()).await);
+            let heads = [until, until.minus(Span::days(1))].map(|at| ci.head_at(at));
+            score.sample(&replay.sample(heads).await);
         }
         if hours % 24 == 0 {
             replay.tidy().await;
@@ -216,17 +217,33 @@ impl Replay<'_> {
     }
 
     /// What the judge says now.
-    async fn sample(&self, head: Timestamp) -> Sample {
+    async fn sample(&self, [head, head_day_ago]: [Timestamp; 2]) -> Sample {
         let Scenario { service, caller, .. } = &self.scenario;
         let incidents = service.incidents(caller, self.scenario.name()).await;
+        let broken = self.listed(TestStatus::Broken).await;
         Sample {
             at: self.scenario.now(),
             head,
+            head_day_ago,
             flaky: self.listed(TestStatus::Flaky).await,
-            broken: self.listed(TestStatus::Broken).await,
+            hidden: self.hidden(&broken).await,
+            broken,
             incidents: incidents.expect("incidents"),
             retired: self.retired().await,
         }
+    }
+
+    /// The broken tests that would be called flaky otherwise.
+    async fn hidden(&self, broken: &BTreeSet<TestId>) -> BTreeSet<TestId> {
+        let Scenario { service, caller, repo, stores, .. } = &self.scenario;
+        let settings = service.settings(caller, self.scenario.name()).await.expect("settings");
+        let ids: Vec<TestId> = broken.iter().copied().collect();
+        let records = stores.flaky.tests.tests(*repo, &ids).await.expect("a read");
+        let is_flaky = |it: &&TestRecord| {
+            let findings = it.test.findings(&settings);
+            findings.iter().any(|finding| finding.status == TestStatus::Flaky)
+        };
+        records.iter().filter(is_flaky).map(|it| it.test.id).collect()
     }
 
     async fn retired(&self) -> BTreeMap<TestId, Option<TestId>> {

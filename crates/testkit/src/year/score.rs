@@ -21,8 +21,12 @@ pub(super) struct Sample {
     pub(super) at: Timestamp,
     /// When the head of `main` was made.
     pub(super) head: Timestamp,
+    /// When the head of a day ago was made.
+    pub(super) head_day_ago: Timestamp,
     pub(super) flaky: BTreeSet<TestId>,
     pub(super) broken: BTreeSet<TestId>,
+    /// Broken tests that would be called flaky otherwise.
+    pub(super) hidden: BTreeSet<TestId>,
     pub(super) incidents: Vec<Incident>,
     /// Retired tests, and what they were renamed to.
     pub(super) retired: BTreeMap<TestId, Option<TestId>>,
@@ -159,6 +163,8 @@ pub(super) struct Score<'a> {
     ids: Vec<Vec<(Timestamp, TestId)>>,
     tracks: Vec<Track>,
     incidents: BTreeMap<IncidentId, (Timestamp, IncidentState)>,
+    /// The time of the last sample.
+    last: Timestamp,
     findings: Findings,
 }
 
@@ -194,6 +200,7 @@ impl<'a> Score<'a> {
             ids: plan.tests.iter().map(ids_of).collect(),
             tracks: plan.tests.iter().map(|_| Track::default()).collect(),
             incidents: BTreeMap::new(),
+            last: plan.calendar.start,
             findings,
         }
     }
@@ -221,6 +228,7 @@ impl<'a> Score<'a> {
     /// Compares what the judge says.
     pub(super) fn sample(&mut self, sample: &Sample) {
         let at = sample.at;
+        self.last = at;
         let is_early = at == self.plan.calendar.at(EARLY_DAYS, 0);
         let rows = self.plan.tests.iter().zip(&self.ids).zip(&mut self.tracks);
         for ((test, ids), track) in rows {
@@ -256,13 +264,14 @@ impl<'a> Score<'a> {
             if is_early {
                 self.findings.early.add(is_flagged, is_flaky, was_flaky);
             }
-            let is_accused = is_flagged && !was_flaky;
+            // While it is called broken, a finding that it is flaky is hidden, and not a new one afterwards.
+            let is_found = is_flagged || is_listed(&sample.hidden, true);
+            let is_accused = is_found && !was_flaky;
             if is_accused && !track.is_accused {
                 let cause = track.last_cause.unwrap_or(Cause::Noise);
                 *self.findings.accused.entry(cause).or_default() += 1;
             }
-            // A finding that is only hidden by a worse one is not a new one afterwards.
-            track.is_accused = is_accused || (track.is_accused && is_called_broken);
+            track.is_accused = is_accused;
             if is_flaky && is_flagged {
                 track.detected.get_or_insert(at);
             }
@@ -273,8 +282,7 @@ impl<'a> Score<'a> {
             }
             // A fix shows when `main` moves.
             let is_broken = test.broken_at(sample.head).is_some();
-            let day_ago = sample.head.minus(Span::days(1));
-            let was_broken = test.broken.iter().any(|(it, _)| it.contains(day_ago));
+            let was_broken = test.broken_at(sample.head_day_ago).is_some();
             let on_platform = test.kind == Kind::Platform && test.wrong.contains(at);
             let excusable = was_broken || on_platform;
             self.findings.broken.add(is_called_broken, is_broken, excusable);
@@ -292,16 +300,20 @@ impl<'a> Score<'a> {
     /// Everything together.
     pub(super) fn findings(mut self, cost: Vec<DayCost>) -> Findings {
         let findings = &mut self.findings;
+        let end = self.last;
         for (test, track) in self.plan.tests.iter().zip(&self.tracks) {
             let onset = test.wrong.from.max(test.exists.from);
-            if test.is_flaky(onset) {
+            if test.is_flaky(onset) && onset < end {
                 findings.detected.entry(test.kind).or_default().note(onset, track.detected);
             }
             let fixed = test.wrong.until;
-            if fixed < test.exists.until && track.was_flagged_when_fixed && test.is_flaky(onset) {
+            if fixed < test.exists.until.min(end)
+                && track.was_flagged_when_fixed
+                && test.is_flaky(onset)
+            {
                 findings.recovered.note(fixed, track.recovered);
             }
-            for (period, _) in &test.broken {
+            for (period, _) in test.broken.iter().filter(|(period, _)| period.from < end) {
                 let found = track.broken.get(&period.from).copied();
                 findings.broken_detected.note(period.from, found);
             }

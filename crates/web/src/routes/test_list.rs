@@ -6,7 +6,7 @@ use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::flaky::{IncidentId, QuarantineOverride, TestId, TestStatus, UploadId};
 use signalbox_domain::ids::{OrgSlug, RepoName};
-use signalbox_domain::ports::{Seek, TestSnapshot};
+use signalbox_domain::ports::{Seek, TestRecord, TestSnapshot};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::Scope;
 use signalbox_services::{Error, FlakyService, ListKind, Topic};
@@ -25,7 +25,7 @@ use crate::visitor::{Asked, Visitor, member, sender, visitor};
 /// The most tests of a list that are sorted; longer lists are sorted in blocks.
 const SORTED: u32 = 500;
 /// The most blocks of a list that are searched for one page.
-const BLOCKS: usize = 40;
+const BLOCKS: usize = 10;
 /// The most repositories on one page.
 const REPOSITORIES: usize = 50;
 /// Characters of a reason.
@@ -135,12 +135,12 @@ async fn search(
     let Search { wanted, mut after, enough } = search;
     let mut found = Vec::new();
     for _ in 0..BLOCKS {
-        let seek = Seek::After(after);
-        let listed = pages.flaky.list(&visitor.caller, &place.repo, kind, seek, SORTED, false);
-        let tests = listed.await?.tests;
-        let is_last = tests.len() < usize::try_from(SORTED).unwrap_or(usize::MAX);
-        after = tests.last().map(|it| it.record.test.id).filter(|_| !is_last);
-        found.extend(tests.into_iter().filter(|it| wanted.matches(it)));
+        let keep = |record: &TestRecord| wanted.matches(record);
+        let block = (after, SORTED);
+        let listed = pages.flaky.list_kept(&visitor.caller, &place.repo, kind, block, keep);
+        let (tests, next) = listed.await?;
+        found.extend(tests);
+        after = next;
         if after.is_none() || found.len() >= enough {
             break;
         }
@@ -152,8 +152,6 @@ async fn search(
 struct Listed {
     /// The costliest first.
     shown: Vec<TestSnapshot>,
-    /// The matches of the same blocks that can be released from quarantine.
-    releasable: Vec<TestSnapshot>,
     /// What the address of the next page ends with.
     next: Option<String>,
 }
@@ -170,8 +168,6 @@ async fn listed(
     let after = Uuid::try_parse(asked.text("after")).ok().map(TestId);
     let blocks = Search { wanted, after, enough: ROWS };
     let (mut tests, further) = search(pages, visitor, place, kind, blocks).await?;
-    let now = pages.reads.now();
-    let releasable = tests.iter().filter(|it| it.may_be_released(now)).cloned().collect();
     tests.sort_by(|one, other| {
         let cost = |it: &TestSnapshot| (it.numbers.pull_requests_7d.len(), it.numbers.failures_7d);
         cost(other).cmp(&cost(one)).then_with(|| one.record.test.id.cmp(&other.record.test.id))
@@ -185,14 +181,8 @@ async fn listed(
     } else {
         further.map(|it| format!("&after={it}"))
     };
-    let next = place.map(|place| {
-        let value = |name, text: &str| match text {
-            "" => String::new(),
-            text => format!("&{name}={}", crate::text::quoted(text)),
-        };
-        format!("{}{}{place}", value("q", &wanted.text), value("owner", &wanted.owner))
-    });
-    Ok(Listed { shown, releasable, next })
+    let next = place.map(|place| format!("{}{place}", wanted.query()));
+    Ok(Listed { shown, next })
 }
 
 async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
@@ -249,12 +239,19 @@ pub(crate) async fn quarantine(
         let of = (&asked, &wanted);
         let listed = listed(&pages, &visitor, &place, ListKind::Quarantined, of).await?;
         let settings = pages.flaky.settings(&visitor.caller, &place.repo).await?;
+        let is_first = !asked.has("after") && !asked.has("from");
+        let mut releasable = Vec::new();
+        if is_first {
+            let all = search(&pages, &visitor, &place, ListKind::Quarantined, Search::everything());
+            releasable = all.await?.0;
+            releasable.retain(|it| it.may_be_released(now));
+        }
         let address = place.path("flaky-tests/quarantine");
         let page = view::quarantine::page(&view::quarantine::Seen {
             place: &place,
             wanted: &wanted,
             tests: &listed.shown,
-            releasable: &listed.releasable,
+            releasable: &releasable,
             next: listed.next.map(|next| format!("{address}{next}")),
             settings: &settings,
             may_change: visitor.may_send(Scope::TestsAdmin),
@@ -276,15 +273,16 @@ pub(crate) async fn owners(
         let version = version(&pages, &visitor, &place).await?;
         let now = pages.reads.now();
         let mut tests = BTreeMap::new();
-        let mut whole = true;
+        let mut is_whole = true;
         for list in [List::Flaky, List::Broken, List::Quarantined] {
             let search = search(&pages, &visitor, &place, kind(list, now), Search::everything());
             let (found, next) = search.await?;
-            whole &= next.is_none();
+            is_whole &= next.is_none();
             tests.extend(found.into_iter().map(|it| (it.record.test.id, it)));
         }
         let tests: Vec<TestSnapshot> = tests.into_values().collect();
-        let page = view::test_owners::page(&place, &tests, whole);
+        let most = BLOCKS * usize::try_from(SORTED).unwrap_or(usize::MAX);
+        let page = view::test_owners::page(&place, &tests, (!is_whole).then_some(most));
         Ok((Some(visitor), Page { version, ..page }))
     };
     answer(&pages, &request, shown.await)
@@ -410,7 +408,7 @@ async fn done(
             list => format!("{}&list={}", place.path("flaky-tests"), crate::text::quoted(list)),
         };
         change_several(pages, &visitor, &place, sent.all("test"), (change, reason)).await?;
-        return Ok(Done::GoTo(format!("{page}&said=some-changed")));
+        return Ok(Done::GoTo(format!("{page}{}&said=some-changed", wanted(sent).query())));
     }
     let test = TestId(Uuid::try_parse(sent.text("test")).map_err(|_| Failure::Missing)?);
     let by = FlakyService::actor(caller);
@@ -447,7 +445,7 @@ async fn done(
 }
 
 /// Changes tests one by one. One that is refused does not keep the others from being changed; the
-/// failure names it.
+/// failure names it. Another error ends it, and the failure says how far it came.
 async fn change_several(
     pages: &Pages,
     visitor: &Visitor,
@@ -463,21 +461,31 @@ async fn change_several(
     }
     let (caller, repo) = (&visitor.caller, &place.repo);
     let by = FlakyService::actor(caller);
-    let mut refused = Vec::new();
+    let (mut changed, mut refused) = (0_usize, Vec::new());
     for id in &ids {
         let command = change.command(reason.clone(), by.clone());
         match pages.flaky.command(caller, repo, *id, command).await {
-            Ok(()) => {}
+            Ok(()) => changed += 1,
             Err(error @ (Error::FlakyRefused(_) | Error::UnknownTest { .. })) => {
-                refused.push(format!("{id}: {error}"));
+                let known = pages.flaky.test(caller, repo, *id).await;
+                let name = known.map_or_else(
+                    |_| id.to_string(),
+                    |it| view::test_list::whole_name(&it.record.test.key),
+                );
+                refused.push(format!("{name}: {error}"));
             }
-            Err(error) => return Err(error.into()),
+            // Nothing was changed, so this is the whole answer.
+            Err(error) if changed == 0 => return Err(error.into()),
+            Err(error) => {
+                tracing::error!(%error, "could not change all selected tests");
+                refused.push("the others were not changed: the server failed".to_owned());
+                break;
+            }
         }
     }
     if refused.is_empty() {
         return Ok(());
     }
-    let changed = ids.len() - refused.len();
     Err(Failure::Conflict(format!(
         "{changed} of {} tests were changed; {}",
         ids.len(),

@@ -1,7 +1,6 @@
 //! The monitors of a repository, and what one would find.
 
-use signalbox_domain::flaky::{Action, Monitor, MonitorId, Settings, Template};
-use signalbox_domain::ids::RepoId;
+use signalbox_domain::flaky::{Action, Monitor, MonitorId, Settings, offered};
 use signalbox_services::Preview;
 use signalbox_wording::Tone;
 use uuid::Uuid;
@@ -24,22 +23,13 @@ impl Chosen {
     /// The monitor of that word. A new one has no id yet.
     pub(crate) fn find(settings: &Settings, word: &str) -> Option<Self> {
         let known = Uuid::try_parse(word).ok().and_then(|id| settings.monitor(MonitorId(id)));
-        let new = || new_monitors().into_iter().find(|(name, _)| *name == word).map(|(_, it)| it);
+        let new = || offered().into_iter().find(|(name, _)| *name == word).map(|(_, it)| it);
         let (monitor, is_new) = match known {
             Some(monitor) => (monitor.clone(), false),
             None => (new()?, true),
         };
         Some(Self { word: word.to_owned(), monitor, is_new })
     }
-}
-
-/// The monitors that users can create.
-fn new_monitors() -> Vec<(&'static str, Monitor)> {
-    let pass_on_retry = Monitor::pass_on_retry_of(RepoId(Uuid::nil()));
-    let first = (pass_on_retry.rule.kind().as_str(), pass_on_retry);
-    let templates = Template::ALL.iter();
-    let templates = templates.map(|it| (it.as_str(), it.monitor(MonitorId(Uuid::nil()))));
-    std::iter::once(first).chain(templates).collect()
 }
 
 /// The data of the page.
@@ -122,7 +112,7 @@ fn list(seen: &Seen<'_>) -> Section {
     }
     let own = seen.settings.monitors.iter();
     let own = own.map(|it| (it.id.to_string(), plain(&it.name, 100)));
-    let new = new_monitors().into_iter();
+    let new = offered().into_iter();
     let new = new.map(|(word, it)| (word.to_owned(), format!("New: {}", it.name)));
     let choose = Form {
         id: "choose".to_owned(),
@@ -144,13 +134,13 @@ fn list(seen: &Seen<'_>) -> Section {
 
 /// What a monitor would find with these parameters, and the forms that change it.
 fn preview(seen: &Seen<'_>, chosen: &Chosen) -> Section {
-    let mut section = Section::new("preview", plain(&chosen.monitor.name, 100))
-        .note("what it would find now, in the last 45 days");
+    let mut section =
+        Section::new("preview", plain(&chosen.monitor.name, 100)).note("what it would find now");
     section = section.with(Block::Forms(vec![try_out(seen, chosen)]));
     match &seen.preview {
         Some(Ok(found)) => section = section.with(tests(seen, found)),
         Some(Err(refused)) => {
-            let title = "There is no such monitor.";
+            let title = "A monitor cannot have these parameters.";
             section =
                 section.with(Block::notice(Tone::Bad, "cross", title, &format!("{refused}.")));
         }
@@ -187,8 +177,10 @@ fn try_out(seen: &Seen<'_>, chosen: &Chosen) -> Form {
 }
 
 fn tests(seen: &Seen<'_>, found: &Preview) -> Block {
+    let shown = u32::try_from(found.tests.len()).unwrap_or(u32::MAX);
+    let first = if shown < found.found { format!(" The first {shown}:") } else { String::new() };
     let caption = format!(
-        "It would find {} of {} tests that failed in the last 45 days.",
+        "It would find {} of the {} tests with failures that were examined.{first}",
         found.found, found.looked_at
     );
     let heads = ["Test", "Status now", "Evidence"];

@@ -7,9 +7,9 @@ use signalbox_wording::Tone;
 
 use super::ROWS;
 use super::test_forms;
-use super::test_list::{List, TestsAddress, Wanted, owners, percent};
-use crate::model::{Block, Cell, Form, Page, Section, Table};
-use crate::text::{ago, plain};
+use super::test_list::{List, TestsAddress, Wanted, filter, owners, percent, searched, whole_name};
+use crate::model::{Block, Cell, Page, Section, Table};
+use crate::text::ago;
 
 /// The data of the page.
 pub(crate) struct Seen<'a> {
@@ -17,7 +17,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) wanted: &'a Wanted,
     /// The tests of this page.
     pub(crate) tests: &'a [TestSnapshot],
-    /// Tests of this part of the list that can be released.
+    /// Tests of the whole list that can be released; only on its first page.
     pub(crate) releasable: &'a [TestSnapshot],
     pub(crate) next: Option<String>,
     pub(crate) settings: &'a Settings,
@@ -73,15 +73,20 @@ fn releasable(seen: &Seen<'_>) -> Option<Section> {
         table.push(
             record.test.id,
             vec![
-                Cell::text(plain(&record.test.key.name, 240)).link(seen.place.test(record.test.id)),
+                Cell::text(whole_name(&record.test.key)).link(seen.place.test(record.test.id)),
                 ago(record.test.standing.since, seen.now),
                 since.map_or_else(|| Cell::text("–"), |at| ago(at, seen.now)),
                 Cell::number(test.numbers.runs_7d),
-                owners(&record.owners, seen.place, List::Quarantined),
+                owners(record, seen.place, List::Quarantined),
             ],
         );
     }
-    let section = Section::new("release", "Can be released")
+    let (shown, all) = (table.rows.len(), seen.releasable.len());
+    if shown < all {
+        table.caption = format!("The first {shown} of {all} tests that can be released");
+        table.quiet_caption = false;
+    }
+    let section = Section::new("healthy", "Can be released")
         .note(format!("healthy and without a failure for {RELEASE_DAYS} days"))
         .with(Block::Table(table));
     let form = || test_forms::release(seen.place, seen.releasable);
@@ -92,9 +97,7 @@ fn list(seen: &Seen<'_>) -> Section {
     let place = seen.place;
     let heads = ["Test", "Status", "Since", "Override", "Ends", "#Failed in 7 d", "Owners"];
     let mut table = Table::new("quarantined", "Quarantined tests", &heads);
-    table.empty = if !seen.wanted.is_all() {
-        "No test matches.".to_owned()
-    } else if seen.settings.quarantine.enabled {
+    table.empty = if seen.settings.quarantine.enabled {
         "No test is quarantined.".to_owned()
     } else {
         "Quarantine is off for this repository: every failure counts.".to_owned()
@@ -103,29 +106,16 @@ fn list(seen: &Seen<'_>) -> Section {
         table.push(test.record.test.id, row(test, seen));
     }
     table.more.clone_from(&seen.next);
-    let filter = Form {
-        id: "filter".to_owned(),
-        action: format!("/{}/flaky-tests/quarantine", place.org),
-        hidden: vec![("repo", place.repo.to_string())],
-        fields: seen.wanted.fields(),
-        button: "Show".to_owned(),
-        ..Form::default()
-    };
-    let mut links = Vec::new();
-    if !seen.wanted.is_all() {
-        links.push(Cell::text("Clear the search").link(place.path("flaky-tests/quarantine")));
-    }
-    if let (true, Some(next)) = (seen.tests.is_empty(), &seen.next) {
-        "No test matches in this part of the list.".clone_into(&mut table.empty);
-        links.push(Cell::text("Search the next part").link(next.clone()));
-    }
+    let path = place.path("flaky-tests/quarantine");
+    let links = searched(&mut table, seen.wanted, (path, seen.next.as_ref()));
+    let filter = filter(place, "flaky-tests/quarantine", seen.wanted.fields());
     let mut section = Section::new("list", "Quarantined tests");
     if !seen.tests.is_empty() || !seen.wanted.is_all() {
         section = section.with(Block::Forms(vec![filter]));
     }
-    section = section.with(Block::Links(links)).with(Block::Table(table));
+    section = section.with(links).with(Block::Table(table));
     if seen.may_change && !seen.tests.is_empty() {
-        let form = test_forms::several(place, List::Quarantined, seen.tests);
+        let form = test_forms::several(place, List::Quarantined, seen.wanted, seen.tests);
         section = section.with(Block::Forms(vec![form]));
     }
     section
@@ -139,7 +129,7 @@ fn row(test: &TestSnapshot, seen: &Seen<'_>) -> Vec<Cell> {
         status = status.sub("healthy again");
     }
     vec![
-        Cell::text(plain(&record.test.key.name, 240)).link(seen.place.test(record.test.id)),
+        Cell::text(whole_name(&record.test.key)).link(seen.place.test(record.test.id)),
         status,
         ago(record.test.standing.since, seen.now),
         Cell::named(&own.setting),
@@ -147,6 +137,6 @@ fn row(test: &TestSnapshot, seen: &Seen<'_>) -> Vec<Cell> {
             .filter(|_| own.setting == QuarantineOverride::Always)
             .map_or_else(|| Cell::text("–"), |at| ago(at, seen.now)),
         Cell::number(percent(test.numbers.failure_rate_7d())),
-        owners(&record.owners, seen.place, List::Quarantined),
+        owners(record, seen.place, List::Quarantined),
     ]
 }

@@ -5,7 +5,7 @@ use signalbox_domain::ports::TestSnapshot;
 use signalbox_wording::Named;
 
 use super::ROWS;
-use super::test_list::{List, TestsAddress};
+use super::test_list::{List, TestsAddress, Wanted, whole_name};
 use crate::model::{Field, Form};
 use crate::text::plain;
 
@@ -78,10 +78,8 @@ fn select(name: &'static str, label: &str, options: Vec<(String, String)>) -> Fi
 /// A box for each test.
 fn boxes(tests: &[TestSnapshot]) -> Field {
     let shown = tests.iter().take(ROWS);
-    let option = |it: &TestSnapshot| {
-        let test = &it.record.test;
-        (test.id.to_string(), plain(&test.key.name, 120))
-    };
+    let option =
+        |it: &TestSnapshot| (it.record.test.id.to_string(), whole_name(&it.record.test.key));
     Field {
         name: "test",
         label: "Tests".to_owned(),
@@ -91,11 +89,19 @@ fn boxes(tests: &[TestSnapshot]) -> Field {
     }
 }
 
-/// Changes several of the shown tests; afterwards the browser shows that list again.
-pub(crate) fn several(place: &TestsAddress, list: List, tests: &[TestSnapshot]) -> Form {
+/// Changes several of the shown tests; afterwards the browser shows that search again.
+pub(crate) fn several(
+    place: &TestsAddress,
+    list: List,
+    wanted: &Wanted,
+    tests: &[TestSnapshot],
+) -> Form {
     let options = Change::all().map(|it| (it.as_str().to_owned(), it.label().to_owned()));
     let mut form = form(place, "several", "Change several tests", "Change");
     form.hidden.push(("list", list.as_str().to_owned()));
+    form.hidden.push(("q", wanted.text.clone()));
+    form.hidden.push(("owner", wanted.owner.clone()));
+    form.note = "An override replaces the one before, and its end.".to_owned();
     form.fields = vec![boxes(tests), select("change", "Change", options.collect()), reason()];
     form
 }

@@ -1,8 +1,8 @@
 //! The tests of a repository: the worst first, and the quarantined ones.
 
-use signalbox_domain::flaky::{Incident, Settings};
+use signalbox_domain::flaky::{Incident, Settings, TestKey};
 use signalbox_domain::ids::{RepoId, RepoName};
-use signalbox_domain::ports::TestSnapshot;
+use signalbox_domain::ports::{TestRecord, TestSnapshot};
 use signalbox_domain::time::Timestamp;
 use signalbox_wording::Tone;
 
@@ -121,23 +121,47 @@ pub(crate) struct Wanted {
 }
 
 /// The value of `owner` for tests without one.
-pub(crate) const NO_OWNER: &str = "none";
+pub(crate) const NO_OWNER: &str = "-";
+
+/// The owners of a test. GitHub ignores the case of their letters.
+pub(crate) fn owners_of(record: &TestRecord) -> impl Iterator<Item = &str> {
+    record.owners.iter().map(|it| it.trim()).filter(|it| !it.is_empty())
+}
+
+/// A test's name and where it is.
+pub(crate) fn whole_name(key: &TestKey) -> String {
+    let parts = [&key.name, &key.file, &key.parent, &key.classname, &key.variant];
+    let parts: Vec<String> =
+        parts.iter().filter(|it| !it.is_empty()).map(|it| plain(it, 120)).collect();
+    parts.join(" · ")
+}
 
 impl Wanted {
     pub(crate) const fn is_all(&self) -> bool {
         self.text.is_empty() && self.owner.is_empty()
     }
 
-    pub(crate) fn matches(&self, test: &TestSnapshot) -> bool {
-        let (key, owners) = (&test.record.test.key, &test.record.owners);
+    pub(crate) fn matches(&self, record: &TestRecord) -> bool {
+        let key = &record.test.key;
         let part = self.text.to_lowercase();
         let is_named = part.is_empty()
             || key.name.to_lowercase().contains(&part)
             || key.file.to_lowercase().contains(&part);
-        let is_owned = self.owner.is_empty()
-            || owners.contains(&self.owner)
-            || (self.owner == NO_OWNER && owners.is_empty());
+        let is_owned = match self.owner.as_str() {
+            "" => true,
+            NO_OWNER => owners_of(record).next().is_none(),
+            owner => owners_of(record).any(|it| it.eq_ignore_ascii_case(owner)),
+        };
         is_named && is_owned
+    }
+
+    /// What an address with this search ends with.
+    pub(crate) fn query(&self) -> String {
+        let value = |name, text: &str| match text {
+            "" => String::new(),
+            text => format!("&{name}={}", crate::text::quoted(text)),
+        };
+        format!("{}{}", value("q", &self.text), value("owner", &self.owner))
     }
 
     /// The fields of the form that sets it.
@@ -152,7 +176,7 @@ impl Wanted {
         vec![
             field("q", "Name or file contains", &self.text),
             Field {
-                hint: format!("As in CODEOWNERS; {NO_OWNER}: without an owner."),
+                hint: format!("As in CODEOWNERS, or {NO_OWNER} for tests without an owner."),
                 ..field("owner", "Owner", &self.owner)
             },
         ]
@@ -165,12 +189,43 @@ pub(crate) fn percent(rate: f64) -> String {
 }
 
 /// The owners of a test; the only one links to its tests.
-pub(crate) fn owners(owners: &[String], place: &TestsAddress, list: List) -> Cell {
-    match owners {
+pub(crate) fn owners(record: &TestRecord, place: &TestsAddress, list: List) -> Cell {
+    let owners: Vec<String> = owners_of(record).map(|it| plain(it, 120)).collect();
+    match owners.as_slice() {
         [] => Cell::text("–"),
-        [owner] => Cell::text(plain(owner, 120)).link(place.owned(list, owner)),
+        [owner] => Cell::text(owner.clone()).link(place.owned(list, owner)),
         several => Cell::text(plain(&several.join(", "), 120)),
     }
+}
+
+/// The search form of a list.
+pub(crate) fn filter(place: &TestsAddress, page: &str, fields: Vec<Field>) -> Form {
+    Form {
+        id: "filter".to_owned(),
+        action: format!("/{}/{page}", place.org),
+        hidden: vec![("repo", place.repo.to_string())],
+        fields,
+        button: "Show".to_owned(),
+        ..Form::default()
+    }
+}
+
+/// The text of a list without rows, and the links of a search.
+pub(crate) fn searched(
+    table: &mut Table,
+    wanted: &Wanted,
+    (all, next): (String, Option<&String>),
+) -> Block {
+    let mut links = Vec::new();
+    if !wanted.is_all() {
+        "No test matches.".clone_into(&mut table.empty);
+        links.push(Cell::text("Clear the search").link(all));
+    }
+    if let (true, Some(next)) = (table.rows.is_empty(), next) {
+        "No test matches in this part of the list.".clone_into(&mut table.empty);
+        links.push(Cell::text("Search the next part").link(next.clone()));
+    }
+    Block::Links(links)
 }
 
 fn row(test: &TestSnapshot, place: &TestsAddress, list: List, now: Timestamp) -> Vec<Cell> {
@@ -189,7 +244,7 @@ fn row(test: &TestSnapshot, place: &TestsAddress, list: List, now: Timestamp) ->
         Cell::number(percent(numbers.failure_rate_7d()))
             .sub(format!("{} of {} runs", numbers.failures_7d, numbers.runs_7d)),
         Cell::number(numbers.pull_requests_7d.len()),
-        owners(&record.owners, place, list),
+        owners(record, place, list),
         Cell::text(plain(record.ticket.as_deref().unwrap_or("–"), 60)),
         record.last_failure_at.map_or_else(|| Cell::text("–"), |at| ago(at, now)),
     ]
@@ -233,43 +288,31 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             .collect(),
         ..Field::default()
     };
-    let filter = Form {
-        id: "filter".to_owned(),
-        action: format!("/{}/flaky-tests", place.org),
-        hidden: vec![("repo", place.repo.to_string())],
-        fields: std::iter::once(shown).chain(seen.wanted.fields()).collect(),
-        button: "Show".to_owned(),
-        ..Form::default()
-    };
+    let fields = std::iter::once(shown).chain(seen.wanted.fields()).collect();
+    let filter = filter(place, "flaky-tests", fields);
     let mut table = Table::new("tests", format!("Tests: {}", seen.list.label()), &COLUMNS);
-    table.empty = if seen.wanted.is_all() {
-        match seen.last_upload {
-            None => "No results were uploaded yet.".to_owned(),
-            Some(_) => format!("No test of this kind: {}.", seen.list.label().to_lowercase()),
-        }
-    } else {
-        "No test matches.".to_owned()
+    table.empty = match seen.last_upload {
+        None => "No results were uploaded yet.".to_owned(),
+        Some(_) => format!("No test of this kind: {}.", seen.list.label().to_lowercase()),
     };
-    let mut links = Vec::new();
-    if !seen.wanted.is_all() {
-        let path = format!("{}&list={}", place.path("flaky-tests"), seen.list.as_str());
-        links.push(Cell::text("Clear the search").link(path));
-    }
-    if let (true, Some(next)) = (seen.tests.is_empty(), &seen.next) {
-        "No test matches in this part of the list.".clone_into(&mut table.empty);
-        links.push(Cell::text("Search the next part").link(next.clone()));
-    }
     for test in seen.tests {
         table.push(test.record.test.id, row(test, place, seen.list, seen.now));
     }
     table.more.clone_from(&seen.next);
+    let all = format!("{}&list={}", place.path("flaky-tests"), seen.list.as_str());
+    let links = searched(&mut table, seen.wanted, (all, seen.next.as_ref()));
     let mut list = Section::new("list", seen.list.label())
         .note("most pull requests affected first")
         .with(Block::Forms(vec![filter]))
-        .with(Block::Links(links))
+        .with(links)
         .with(Block::Table(table));
     if seen.may_decide && !seen.tests.is_empty() {
-        list = list.with(Block::Forms(vec![test_forms::several(place, seen.list, seen.tests)]));
+        list = list.with(Block::Forms(vec![test_forms::several(
+            place,
+            seen.list,
+            seen.wanted,
+            seen.tests,
+        )]));
     }
     let mut top = Section::plain("numbers");
     match seen.last_upload {

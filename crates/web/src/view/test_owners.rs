@@ -7,7 +7,8 @@ use signalbox_domain::flaky::TestStatus;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::TestSnapshot;
 
-use super::test_list::{List, NO_OWNER, TestsAddress};
+use super::ROWS;
+use super::test_list::{List, NO_OWNER, TestsAddress, owners_of};
 use crate::model::{Block, Cell, Page, Section, Table};
 use crate::text::plain;
 
@@ -34,26 +35,28 @@ impl Share {
     }
 }
 
-/// The shares of all owners, the costliest first; without an owner: `None`.
+/// The shares of all owners, the costliest first; without an owner: `None`. The case of letters does not
+/// matter.
 fn shares(tests: &[TestSnapshot]) -> Vec<(Option<&str>, Share)> {
-    let mut shares: BTreeMap<Option<&str>, Share> = BTreeMap::new();
+    let mut shares: BTreeMap<String, (Option<&str>, Share)> = BTreeMap::new();
     for test in tests {
-        for owner in &test.record.owners {
-            shares.entry(Some(owner)).or_default().add(test);
+        for owner in owners_of(&test.record) {
+            let of_owner = shares.entry(owner.to_lowercase());
+            of_owner.or_insert_with(|| (Some(owner), Share::default())).1.add(test);
         }
-        if test.record.owners.is_empty() {
-            shares.entry(None).or_default().add(test);
+        if owners_of(&test.record).next().is_none() {
+            shares.entry(String::new()).or_default().1.add(test);
         }
     }
-    let mut shares: Vec<_> = shares.into_iter().collect();
+    let mut shares: Vec<_> = shares.into_values().collect();
     let cost = |it: &Share| (it.pull_requests.len(), it.failures);
     shares.sort_by_key(|(_, share)| Reverse(cost(share)));
     shares
 }
 
-/// The page. `tests` are all flaky, broken and quarantined tests, each one once; `whole`: there are
-/// no more of them.
-pub(crate) fn page(place: &TestsAddress, tests: &[TestSnapshot], whole: bool) -> Page {
+/// The page. `tests` are the flaky, broken and quarantined tests, each one once; `most`: how many of each
+/// list were read, when there are more.
+pub(crate) fn page(place: &TestsAddress, tests: &[TestSnapshot], most: Option<usize>) -> Page {
     let heads = [
         "Owner",
         "#Flaky",
@@ -64,7 +67,9 @@ pub(crate) fn page(place: &TestsAddress, tests: &[TestSnapshot], whole: bool) ->
     ];
     let mut table = Table::new("owners", "Owners of tests", &heads)
         .empty("No test is flaky, broken or quarantined.");
-    for (owner, share) in shares(tests) {
+    let shares = shares(tests);
+    let all = shares.len();
+    for (owner, share) in shares.into_iter().take(ROWS) {
         let name = owner.unwrap_or(NO_OWNER);
         let count = |number: usize, list| {
             let cell = Cell::number(number);
@@ -89,8 +94,12 @@ pub(crate) fn page(place: &TestsAddress, tests: &[TestSnapshot], whole: bool) ->
                 .to_owned(),
         ))
         .with(Block::Table(table));
-    if !whole {
-        let text = format!("Only the first {} tests of each list are counted.", tests.len());
+    if let Some(most) = most {
+        let text = format!("Only the first {most} tests of each list are counted.");
+        section = section.with(Block::Text(text));
+    }
+    if all > ROWS {
+        let text = format!("Only {ROWS} of {all} owners are shown.");
         section = section.with(Block::Text(text));
     }
     Page {

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use signalbox_conformance::fake_host::{FakeHost, FakeHosts};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, TokenId};
 use signalbox_domain::ports::{IdSource, Org, Stores};
-use signalbox_domain::queue::EffectClass;
+use signalbox_domain::queue::{ChangeSource, EffectClass, Mode};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
@@ -172,6 +172,16 @@ impl House {
         let runner = EffectRunner::new(context, queues);
         let said = Mutex::new(0);
         Self { clock, stores, host, landing_audit, hooks, pages, caller, ids, runner, said }
+    }
+
+    /// A server with a queue for `main` of the repository.
+    pub(crate) async fn with_queue() -> Self {
+        let house = Self::new().await;
+        let (repo, branch, source) = (calc(), main_branch(), ChangeSource::Direct);
+        let queues = &house.pages.queues;
+        let made = queues.create_queue(&house.caller, &repo, &branch, Mode::Single, None, source);
+        made.await.expect("a queue, and so a repository");
+        house
     }
 
     /// A token of that name, which allows that.

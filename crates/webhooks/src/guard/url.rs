@@ -28,11 +28,9 @@ pub(super) fn check(guard: &Guard, text: &str, http: bool) -> Result<Url, Refuse
         return refuse("must be a valid URL with an ASCII host name");
     }
     let Ok(url) = Url::parse(text) else { return refuse("must be a URL with a host") };
-    match url.scheme() {
-        "https" => {}
-        "http" if http => {}
-        _ if http => return refuse("must start with https:// or http://"),
-        _ => return refuse("must start with https://"),
+    if !text.starts_with("https://") && !(http && text.starts_with("http://")) {
+        let both = "must start with https:// or http://";
+        return refuse(if http { both } else { "must start with https://" });
     }
     if !url.username().is_empty()
         || url.password().is_some()

@@ -130,6 +130,8 @@ const REFUSED: &[&str] = &[
     "https://hooks.test;a.test/",
     "https://hooks..test/",
     "https://.test/",
+    "HTTPS://hooks.test/",
+    "https:hooks.test/x://hooks.test",
 ];
 
 #[test]

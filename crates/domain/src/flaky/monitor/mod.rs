@@ -31,7 +31,7 @@ pub use kind::{Classification, MonitorId, MonitorStatus};
 pub use registry::{MonitorKind, Reading, Rule};
 pub use rule::{Evidence, MonitorReading, MonitorRule, Parameter, ParameterSpec, Runs};
 pub use summary::{BUCKET_MINUTES, Bucket, CodeSummary, Period, Run, SameCode, Summary};
-pub use template::Template;
+pub use template::{Template, offered};
 pub use windows::{Window, WindowRules, Windows, bucket_length, horizon};
 
 /// The longest window or timeout, in hours: 45 days, as long as history is kept by default.

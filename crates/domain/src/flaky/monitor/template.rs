@@ -1,5 +1,8 @@
 //! Monitors that are offered ready-made. A repository starts with those for stable branches.
 
+use uuid::Uuid;
+
+use crate::ids::RepoId;
 use crate::words::words;
 
 use super::super::{BranchClass, BranchScope};
@@ -17,6 +20,15 @@ words!(
         FlakyInQueue = "flaky_in_queue",
     }
 );
+
+/// The monitors that can be created ready-made, with their words: pass-on-retry and the templates.
+pub fn offered() -> Vec<(&'static str, Monitor)> {
+    let pass_on_retry = Monitor::pass_on_retry_of(RepoId(Uuid::nil()));
+    let word = pass_on_retry.rule.kind().as_str();
+    let templates =
+        Template::ALL.iter().map(|it| (it.as_str(), it.monitor(MonitorId(Uuid::nil()))));
+    std::iter::once((word, pass_on_retry)).chain(templates).collect()
+}
 
 impl Template {
     /// The monitor, under a new id.

@@ -327,12 +327,14 @@ pub(super) fn forget_parts(builder: &mut TransitionBuilder, changed: &Entry) {
 }
 
 /// Takes the members of a failed batch out of the line. What was built on them starts again without
-/// them.
+/// them, and so does what conflicts with them.
 fn put_aside(builder: &mut TransitionBuilder, members: &[EntryId], batch: u64) {
     let reason = QueuedReason::PredecessorFailed;
     for id in members {
         if let Some(entry) = builder.entry(*id) {
-            leave::requeue_all_on(builder, entry.pr, reason);
+            let pr = entry.pr;
+            leave::requeue_all_on(builder, pr, reason);
+            leave::release_held_by(builder, pr);
         }
     }
     for id in members {
