@@ -101,7 +101,7 @@ pub(crate) fn several(
     form.hidden.push(("list", list.as_str().to_owned()));
     form.hidden.push(("q", wanted.text.clone()));
     form.hidden.push(("owner", wanted.owner.clone()));
-    form.note = "An override replaces the one before, and its end.".to_owned();
+    "An override replaces an earlier one and its expiry.".clone_into(&mut form.note);
     form.fields = vec![boxes(tests), select("change", "Change", options.collect()), reason()];
     form
 }

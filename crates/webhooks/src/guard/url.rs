@@ -28,7 +28,8 @@ pub(super) fn check(guard: &Guard, text: &str, http: bool) -> Result<Url, Refuse
         return refuse("must be a valid URL with an ASCII host name");
     }
     let Ok(url) = Url::parse(text) else { return refuse("must be a URL with a host") };
-    if !text.starts_with("https://") && !(http && text.starts_with("http://")) {
+    let is_web = text.starts_with("https://") || (http && text.starts_with("http://"));
+    if !is_web {
         let both = "must start with https:// or http://";
         return refuse(if http { both } else { "must start with https://" });
     }
