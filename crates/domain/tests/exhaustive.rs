@@ -357,7 +357,7 @@ fn visit_reparenting(mode: ReparentingMode, size: u32, prs: u32, bad: u32) {
     let (_, ends) = visit(start, Vec::new());
     let good: BTreeSet<u32> = (1..=prs).filter(|pr| *pr != bad).collect();
     for end in ends {
-        assert_eq!(end.iter().copied().collect::<BTreeSet<u32>>(), good, "#{bad} is bad");
+        assert_eq!(end.iter().copied().collect::<BTreeSet<u32>>(), good, "#{bad} fails");
     }
 }
 

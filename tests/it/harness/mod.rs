@@ -1,5 +1,6 @@
 //! A server process, a repository, and a client.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -260,11 +261,17 @@ impl System {
         self.server.as_ref().expect("a running server").id()
     }
 
-    /// Kills the server without warning.
+    /// Kills the server without warning. A child that it was about to start holds its port until the
+    /// child runs, so this waits until the port is free.
     pub(crate) fn kill(&mut self) {
         let mut server = self.server.take().expect("a running server");
         server.kill().expect("killed");
         server.wait().expect("gone");
+        let begun = Instant::now();
+        while TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "port {} stays taken", self.port);
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Sends the server a signal.

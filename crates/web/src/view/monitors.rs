@@ -9,7 +9,7 @@ use super::test_list::TestsAddress;
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{plain, sentence};
 
-/// A monitor that is looked at, with the requested parameters.
+/// A monitor that is shown in detail, with the requested parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
     /// Its id, the name of a template, or `pass_on_retry`.

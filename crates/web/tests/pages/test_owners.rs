@@ -97,7 +97,7 @@ async fn owners_see_what_their_tests_cost_and_which_they_are() {
     assert_eq!(owned("%40acme%2Fmath").await, ["divides"]);
     assert_eq!(owned("%40ACME%2Fmath").await, ["divides"], "GitHub ignores the case");
     assert_eq!(owned("-").await, ["prints"]);
-    assert_eq!(owned("%40acme").await, [""; 0], "an owner is no part of a name");
+    assert_eq!(owned("%40acme").await, [""; 0], "a part of an owner is no owner");
     assert_eq!(names(&page(&browser, "flaky-tests?owner=-&q=add&").await), [""; 0]);
 }
 
