@@ -341,7 +341,7 @@ fn an_adaptive_window_changes_neither_order_nor_result() {
     }
 }
 
-/// Visits all orders in which a queue that re-parents runs tests pull requests of which one is bad.
+/// Visits all orders in which a queue that re-parents runs tests pull requests of which one fails.
 fn visit_reparenting(mode: ReparentingMode, size: u32, prs: u32, bad: u32) {
     let rules = Rules { bad: [bad].into(), ..Rules::default() };
     let mut start = world_with(rules, |settings| {
