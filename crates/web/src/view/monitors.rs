@@ -47,8 +47,12 @@ pub(crate) struct Seen<'a> {
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let place = seen.place;
     let sections = [Some(list(seen)), seen.chosen.map(|chosen| preview(seen, chosen))];
+    let title = match seen.chosen {
+        None => format!("Monitors of {}", place.name()),
+        Some(chosen) => format!("{} of {}", plain(&chosen.monitor.name, 100), place.name()),
+    };
     Page {
-        title: format!("Monitors of {}", place.name()),
+        title,
         above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],
         menu: place.menu("flaky-tests/monitors"),
         sections: sections.into_iter().flatten().collect(),
