@@ -227,8 +227,12 @@ impl System {
         opened["number"].as_u64().expect("a number")
     }
 
-    /// Starts the server and waits until it is ready.
+    /// Starts the server and waits until it is ready. A child that a killed server was about to start
+    /// holds the port until the child runs, so the port must become free first.
     pub(crate) async fn start(&mut self) {
+        let is_free =
+            async |system: &Self| TcpListener::bind((Ipv4Addr::LOCALHOST, system.port)).is_ok();
+        self.until("the port is free", is_free).await;
         let listen = format!("127.0.0.1:{}", self.port);
         let log = std::fs::File::options()
             .create(true)
@@ -261,17 +265,11 @@ impl System {
         self.server.as_ref().expect("a running server").id()
     }
 
-    /// Kills the server without warning. A child that it was about to start holds its port until the
-    /// child runs, so this waits until the port is free.
+    /// Kills the server without warning.
     pub(crate) fn kill(&mut self) {
         let mut server = self.server.take().expect("a running server");
         server.kill().expect("killed");
         server.wait().expect("gone");
-        let begun = Instant::now();
-        while TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "port {} stays taken", self.port);
-            std::thread::sleep(Duration::from_millis(10));
-        }
     }
 
     /// Sends the server a signal.
