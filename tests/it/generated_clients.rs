@@ -215,6 +215,47 @@ fn narrowed() -> String {
     document.to_string().replace("github.com", "git.local")
 }
 
+#[test]
+fn the_description_of_webhook_urls_is_what_their_guard_accepts() {
+    let document: Value = serde_json::from_str(&signalbox::openapi_document()).expect("JSON");
+    let schema = &document["components"]["schemas"]["HookText"];
+    let schema = jsonschema::validator_for(schema).expect("a schema");
+    let guard = signalbox_webhooks::Guard::default();
+    let hosts = [
+        ("hooks.test", true),
+        ("hooks.test.", true),
+        ("a-b.c_d.test", true),
+        ("1st.test", true),
+        ("hooks.1st", true),
+        ("8.8.8.8", true),
+        ("[2606:4700:4700::1111]", true),
+        ("0000", false),
+        ("hooks.1", false),
+        ("hooks.0x1f", false),
+        ("8.8.8.8.", false),
+        ("08.8.8.8", false),
+        ("8.8.8", false),
+        ("256.8.8.8", false),
+        ("hooks..test", false),
+        ("hooks.test*", false),
+        ("user@hooks.test", false),
+        ("", false),
+    ];
+    let ends = [("", true), ("/", true), ("?a=%U", true), ("/a[1]@b", true), (":8443/x", true)];
+    let broken = [("#a", false), ("/a b", false), ("/{a}", false), (":x/", false)];
+    for (host, is_host) in hosts {
+        for (end, is_end) in ends.into_iter().chain(broken) {
+            let url = format!("https://{host}{end}");
+            let described = schema.is_valid(&json!(url));
+            assert_eq!(described, is_host && is_end, "the description and {url}");
+            assert_eq!(guard.check_url(&url).is_ok(), described, "the guard and {url}");
+        }
+    }
+    for url in ["http://hooks.test/", "HTTPS://hooks.test/", "https:hooks.test/x://hooks.test"] {
+        assert_eq!((schema.is_valid(&json!(url)), guard.check_url(url).is_ok()), (false, false));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fuzzer_finds_no_difference_between_the_description_and_the_server() {
     let Some(installed) = installed() else { return };

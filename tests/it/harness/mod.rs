@@ -228,11 +228,11 @@ impl System {
     }
 
     /// Starts the server and waits until it is ready. A child that a killed server was about to start
-    /// holds the port until the child runs, so the port must become free first.
+    /// holds its port for a moment, until the child's program runs; a child that runs must not.
     pub(crate) async fn start(&mut self) {
         let is_free =
             async |system: &Self| TcpListener::bind((Ipv4Addr::LOCALHOST, system.port)).is_ok();
-        self.until("the port is free", is_free).await;
+        self.until_within(Duration::from_secs(5), "the port is free", is_free).await;
         let listen = format!("127.0.0.1:{}", self.port);
         let log = std::fs::File::options()
             .create(true)

@@ -76,7 +76,7 @@ pub use presence::{
 pub use progress::{IMPORT_FINISHED, ImportSummary, Imported, Progress};
 pub use quarantine::{
     AutoQuarantine, QuarantineCause, QuarantineOverride, QuarantineSettings, QuarantineSince,
-    Quarantining, TestStatus, is_known_quarantined, is_quarantined,
+    Quarantining, RELEASE_DAYS, TestStatus, can_be_released, is_known_quarantined, is_quarantined,
 };
 pub use reason::{StatusReason, Trigger, TriggerKind};
 pub use refusal::Refusal;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 use crate::words::words;
 
 use super::{Actor, Settings, TestCase};
@@ -161,6 +161,20 @@ pub fn is_quarantined(
                 }
             },
         }
+}
+
+/// Days without a failure after which a quarantined test can be released.
+pub const RELEASE_DAYS: u32 = 14;
+
+/// Whether only an override of [`RELEASE_DAYS`] ago or earlier keeps a test in quarantine: it has been
+/// healthy since then, and no failure has counted. Whether it ran lately is not known here.
+pub fn can_be_released(test: &TestCase, last_failure_at: Option<Timestamp>, at: Timestamp) -> bool {
+    let since = at.minus(Span::days(RELEASE_DAYS));
+    test.quarantining().at(at) == QuarantineOverride::Always
+        && test.quarantine.as_ref().is_none_or(|decision| decision.at <= since)
+        && test.standing.value == TestStatus::Healthy
+        && test.standing.since <= since
+        && last_failure_at.is_none_or(|failed| failed <= since)
 }
 
 /// Who or what quarantined a test.

@@ -282,16 +282,20 @@ fn every_kind_of_monitor_says_what_it_saw() {
     }
 }
 
-#[test]
-fn a_test_that_was_broken_failed_at_one_time() {
-    let rule = FailureRate {
+/// A test that is flaky once it has failed at two separate times within two days.
+fn failing_twice() -> Scenario {
+    flaky(Rule::FailureRate(FailureRate {
         activation_percent: 10,
         resolution_percent: 5,
         window_hours: 48,
         min_sample: 10,
         min_failing_times: 2,
-    };
-    let mut scenario = flaky(Rule::FailureRate(rule));
+    }))
+}
+
+#[test]
+fn a_test_that_was_broken_failed_at_one_time() {
+    let mut scenario = failing_twice();
     for hour in 0..20 {
         scenario.runs(u32::from(!(5..12).contains(&hour)), u32::from((5..12).contains(&hour)));
         scenario.wait(1);
@@ -305,14 +309,7 @@ fn a_test_that_was_broken_failed_at_one_time() {
 
 #[test]
 fn a_bug_of_one_platform_fails_at_one_time() {
-    let rule = FailureRate {
-        activation_percent: 10,
-        resolution_percent: 5,
-        window_hours: 48,
-        min_sample: 10,
-        min_failing_times: 2,
-    };
-    let mut scenario = flaky(Rule::FailureRate(rule));
+    let mut scenario = failing_twice();
     // A bucket is an hour long: the passing and the failing job of a commit are in different ones.
     for hour in 0..20 {
         scenario.runs(u32::from(hour % 2 == 0), u32::from(hour % 2 == 1));

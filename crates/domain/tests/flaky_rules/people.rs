@@ -3,8 +3,8 @@
 use signalbox_domain::flaky::TestStatus::{Flaky, Healthy};
 use signalbox_domain::flaky::{
     Action, Actor, AutoQuarantine, Classification, Command, Decision, EventKind, Fact, LabelSource,
-    MonitorCause, MuteLength, QuarantineOverride, Refusal, SettingsPatch, StatusReason,
-    TriggerKind, is_known_quarantined, next_deadline,
+    MonitorCause, MuteLength, QuarantineOverride, RELEASE_DAYS, Refusal, SettingsPatch,
+    StatusReason, TriggerKind, can_be_released, is_known_quarantined, next_deadline,
 };
 use signalbox_domain::time::Span;
 
@@ -263,4 +263,40 @@ fn a_reason_of_a_user_has_at_most_256_characters() {
         Scenario::by_default().ask(&Command::Flag { reason, by: by() }).is_ok()
     };
     assert_eq!([0, 256, 257].map(flag), [true, true, false]);
+}
+
+#[test]
+fn only_an_old_override_of_a_test_that_stays_healthy_can_be_released() {
+    let days = RELEASE_DAYS * 24;
+    let mut scenario = flaky(count(1, 24, 24));
+    let can =
+        |scenario: &Scenario, failed_at| can_be_released(&scenario.test, failed_at, scenario.now);
+    scenario.wait(days);
+    assert!(!can(&scenario, None), "nothing keeps it in quarantine");
+    scenario.set_quarantine(QuarantineOverride::Always, None).expect("set");
+    scenario.wait(days - 1);
+    assert!(!can(&scenario, None), "the override is too new");
+    let failed_at = Some(scenario.now);
+    scenario.wait(1);
+    assert!(can(&scenario, None));
+    assert!(!can(&scenario, failed_at), "it failed an hour ago");
+    let end = scenario.now.plus(Span::hours(days));
+    scenario.set_quarantine(QuarantineOverride::Always, Some(end)).expect("set");
+    scenario.wait(days);
+    assert!(!can(&scenario, None), "the override has expired");
+
+    let mut found = flaky(count(1, 24, 24));
+    found.set_quarantine(QuarantineOverride::Always, None).expect("set");
+    found.runs(0, 1);
+    assert_eq!(found.status(), Flaky);
+    found.wait(days);
+    assert!(!can(&found, Some(start())), "a monitor still reports it");
+    found.runs(1, 0);
+    assert_eq!(found.status(), Healthy);
+    assert!(!can(&found, Some(start())), "it has just recovered");
+    found.wait(days);
+    assert!(can(&found, Some(start())));
+    found.set_quarantine(QuarantineOverride::Never, None).expect("set");
+    found.wait(days);
+    assert!(!can(&found, Some(start())), "it is not quarantined");
 }

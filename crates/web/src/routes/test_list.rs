@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use signalbox_domain::flaky::{IncidentId, QuarantineOverride, TestId, TestStatus, UploadId};
+use signalbox_domain::flaky::{
+    IncidentId, QuarantineOverride, TestId, TestStatus, UploadId, can_be_released,
+};
 use signalbox_domain::ids::{OrgSlug, RepoName};
 use signalbox_domain::ports::{Seek, TestRecord, TestSnapshot};
 use signalbox_domain::time::{Span, Timestamp};
@@ -26,6 +28,8 @@ use crate::visitor::{Asked, Visitor, member, sender, visitor};
 const SORTED: u32 = 500;
 /// The most blocks of a list that are searched for one page.
 const BLOCKS: usize = 10;
+/// A search from the beginning of a list through all blocks.
+const EVERYTHING: (Option<TestId>, usize) = (None, usize::MAX);
 /// The most repositories on one page.
 const REPOSITORIES: usize = 50;
 /// Characters of a reason.
@@ -109,35 +113,17 @@ fn wanted(asked: &Asked) -> Wanted {
     Wanted { text: asked.text("q").to_owned(), owner: asked.text("owner").to_owned() }
 }
 
-/// What is searched in a list.
-struct Search<'a> {
-    wanted: &'a Wanted,
-    after: Option<TestId>,
-    /// After how many matches no further block is read.
-    enough: usize,
-}
-
-impl Search<'_> {
-    fn everything() -> Self {
-        const ALL: &Wanted = &Wanted { text: String::new(), owner: String::new() };
-        Self { wanted: ALL, after: None, enough: usize::MAX }
-    }
-}
-
-/// The matches in blocks of a list, and where the next block begins.
+/// The tests of a list that are kept, in blocks until there are enough, and where the next block begins.
 async fn search(
-    pages: &Pages,
-    visitor: &Visitor,
-    place: &TestsAddress,
+    (pages, visitor, place): (&Pages, &Visitor, &TestsAddress),
     kind: ListKind,
-    search: Search<'_>,
+    (mut after, enough): (Option<TestId>, usize),
+    keep: impl Fn(&TestRecord) -> bool,
 ) -> Result<(Vec<TestSnapshot>, Option<TestId>), Failure> {
-    let Search { wanted, mut after, enough } = search;
     let mut found = Vec::new();
     for _ in 0..BLOCKS {
-        let keep = |record: &TestRecord| wanted.matches(record);
         let block = (after, SORTED);
-        let listed = pages.flaky.list_kept(&visitor.caller, &place.repo, kind, block, keep);
+        let listed = pages.flaky.list_kept(&visitor.caller, &place.repo, kind, block, &keep);
         let (tests, next) = listed.await?;
         found.extend(tests);
         after = next;
@@ -166,8 +152,9 @@ async fn listed(
     (asked, wanted): (&Asked, &Wanted),
 ) -> Result<Listed, Failure> {
     let after = Uuid::try_parse(asked.text("after")).ok().map(TestId);
-    let blocks = Search { wanted, after, enough: ROWS };
-    let (mut tests, further) = search(pages, visitor, place, kind, blocks).await?;
+    let of = (pages, visitor, place);
+    let found = search(of, kind, (after, ROWS), |record| wanted.matches(record)).await?;
+    let (mut tests, further) = found;
     tests.sort_by(|one, other| {
         let cost = |it: &TestSnapshot| (it.numbers.pull_requests_7d.len(), it.numbers.failures_7d);
         cost(other).cmp(&cost(one)).then_with(|| one.record.test.id.cmp(&other.record.test.id))
@@ -242,9 +229,10 @@ pub(crate) async fn quarantine(
         let is_first = !asked.has("after") && !asked.has("from");
         let mut releasable = Vec::new();
         if is_first {
-            let all = search(&pages, &visitor, &place, ListKind::Quarantined, Search::everything());
-            releasable = all.await?.0;
-            releasable.retain(|it| it.may_be_released(now));
+            let of = (&**pages, &visitor, &place);
+            let can = |it: &TestRecord| can_be_released(&it.test, it.last_failure_at, now);
+            releasable = search(of, ListKind::Quarantined, EVERYTHING, can).await?.0;
+            releasable.retain(|it| it.numbers.runs_7d > 0);
         }
         let address = place.path("flaky-tests/quarantine");
         let page = view::quarantine::page(&view::quarantine::Seen {
@@ -275,8 +263,8 @@ pub(crate) async fn owners(
         let mut tests = BTreeMap::new();
         let mut is_whole = true;
         for list in [List::Flaky, List::Broken, List::Quarantined] {
-            let search = search(&pages, &visitor, &place, kind(list, now), Search::everything());
-            let (found, next) = search.await?;
+            let of = (&**pages, &visitor, &place);
+            let (found, next) = search(of, kind(list, now), EVERYTHING, |_| true).await?;
             is_whole &= next.is_none();
             tests.extend(found.into_iter().map(|it| (it.record.test.id, it)));
         }

@@ -1,7 +1,9 @@
 //! The quarantined tests of a repository, and which of them can be released.
 
-use signalbox_domain::flaky::{AutoQuarantine, QuarantineOverride, Settings, TestStatus};
-use signalbox_domain::ports::{RELEASE_DAYS, TestSnapshot};
+use signalbox_domain::flaky::{
+    AutoQuarantine, QuarantineOverride, RELEASE_DAYS, Settings, TestStatus,
+};
+use signalbox_domain::ports::TestSnapshot;
 use signalbox_domain::time::Timestamp;
 use signalbox_wording::Tone;
 

@@ -123,7 +123,7 @@ pub(crate) struct Wanted {
 /// The value of `owner` for tests without one.
 pub(crate) const NO_OWNER: &str = "-";
 
-/// The owners of a test. GitHub ignores the case of their letters.
+/// The owners of a test.
 pub(crate) fn owners_of(record: &TestRecord) -> impl Iterator<Item = &str> {
     record.owners.iter().map(|it| it.trim()).filter(|it| !it.is_empty())
 }
@@ -150,7 +150,11 @@ impl Wanted {
         let is_owned = match self.owner.as_str() {
             "" => true,
             NO_OWNER => owners_of(record).next().is_none(),
-            owner => owners_of(record).any(|it| it.eq_ignore_ascii_case(owner)),
+            // GitHub ignores the case of letters.
+            owner => {
+                let owner = owner.to_lowercase();
+                owners_of(record).any(|it| it.to_lowercase() == owner)
+            }
         };
         is_named && is_owned
     }
@@ -190,10 +194,10 @@ pub(crate) fn percent(rate: f64) -> String {
 
 /// The owners of a test; the only one links to its tests.
 pub(crate) fn owners(record: &TestRecord, place: &TestsAddress, list: List) -> Cell {
-    let owners: Vec<String> = owners_of(record).map(|it| plain(it, 120)).collect();
+    let owners: Vec<&str> = owners_of(record).collect();
     match owners.as_slice() {
         [] => Cell::text("–"),
-        [owner] => Cell::text(owner.clone()).link(place.owned(list, owner)),
+        [owner] => Cell::text(plain(owner, 120)).link(place.owned(list, owner)),
         several => Cell::text(plain(&several.join(", "), 120)),
     }
 }

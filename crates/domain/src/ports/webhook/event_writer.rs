@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, RepoId, RepoName};
 use crate::ports::{TestNumbers, TestRecord};
-use crate::time::{Span, Timestamp};
+use crate::time::Timestamp;
 use crate::{flaky, queue};
-use flaky::{ImportSummary, Incident, IncidentState, QuarantineOverride, TestStatus};
+use flaky::{ImportSummary, Incident, IncidentState};
 
 /// A queue as clients name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,25 +30,6 @@ pub struct TestSnapshot {
     pub quarantined: bool,
     /// When it was quarantined; `None` if it is not.
     pub quarantined_since: Option<Timestamp>,
-}
-
-/// Days without a failure after which a quarantined test can be released.
-pub const RELEASE_DAYS: u32 = 14;
-
-impl TestSnapshot {
-    /// Whether only an override of [`RELEASE_DAYS`] ago or earlier keeps the test in quarantine: it has
-    /// been healthy since then, no failure has counted, and it ran in the last 7 days.
-    pub fn may_be_released(&self, at: Timestamp) -> bool {
-        let since = at.minus(Span::days(RELEASE_DAYS));
-        let TestRecord { test, last_failure_at, .. } = &self.record;
-        self.quarantined
-            && test.quarantining().setting == QuarantineOverride::Always
-            && test.quarantine.as_ref().is_none_or(|decision| decision.at <= since)
-            && test.standing.value == TestStatus::Healthy
-            && test.standing.since <= since
-            && last_failure_at.is_none_or(|failed| failed <= since)
-            && self.numbers.runs_7d > 0
-    }
 }
 
 /// A public event to append to the log, with its rendered payload.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub use event_catalog::EventCatalog;
 pub use event_log::{EventLog, PublicEvent};
-pub use event_writer::{EventRecord, EventWriter, QueuePlace, RELEASE_DAYS, TestSnapshot};
+pub use event_writer::{EventRecord, EventWriter, QueuePlace, TestSnapshot};
 pub use webhook_secrets::{NewSecret, SecretError, WebhookSecrets};
 pub use webhook_sender::{Outgoing, Posted, WebhookSender};
 pub use webhook_store::{EndpointLease, LeasedEndpoint, MessageFilter, WebhookStore};
