@@ -3,6 +3,7 @@
 
 mod checks;
 mod checks_runner;
+mod containers;
 mod faults;
 mod locks;
 mod proof;

@@ -1,18 +1,22 @@
 //! Checks in the sandbox: what they see, what they may do, and the limits that end them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use signalbox_domain::ports::MAX_CHECK_OUTPUT;
 use signalbox_git::LocalChecksRunner;
 use signalbox_sandbox::{
-    Backend, Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox, SandboxSettings,
+    Agent, AgentSandbox, Backend, Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Ran,
+    Sandbox, SandboxSettings,
 };
 use signalbox_tests::{is_root, not_tested, sandbox_of};
 use tempfile::TempDir;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 
 use crate::World;
 use crate::checks::{CONFIG, Reports, program, run_checks_with, runner_in};
@@ -24,17 +28,49 @@ fn works_here() -> bool {
     sandbox_of(if is_root() { "root" } else { "user" })
 }
 
+/// What runs checks.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Local,
+    Agent,
+}
+
 /// A sandbox and a folder for jobs.
 struct Place {
     folder: TempDir,
-    sandbox: LocalSandbox,
+    sandbox: Arc<dyn Sandbox>,
+    agent: Option<(JoinHandle<()>, Arc<Notify>)>,
 }
 
 impl Place {
-    fn new(settings: SandboxSettings) -> Self {
+    fn new(kind: Kind, settings: SandboxSettings) -> Self {
         let folder = TempDir::new().expect("a folder");
-        let sandbox = LocalSandbox::new(settings, program(), vec![folder.path().to_owned()]);
-        Self { folder, sandbox }
+        let local = LocalSandbox::new(settings, program(), vec![folder.path().to_owned()]);
+        if kind == Kind::Local {
+            return Self { folder, sandbox: Arc::new(local), agent: None };
+        }
+        let user = rustix::process::geteuid().as_raw();
+        Self::with_agent(folder, local, user)
+    }
+
+    /// With an agent of this user for servers of that one.
+    fn with_agent(folder: TempDir, local: LocalSandbox, user: u32) -> Self {
+        let (jobs, socket) = (folder.path().join("agent"), folder.path().join("agent.sock"));
+        std::fs::create_dir(&jobs).expect("made");
+        let listener = Agent::listen(&socket).expect("a socket");
+        let stop = Arc::new(Notify::new());
+        let stopping = stop.clone();
+        let stopping = async move { stopping.notified().await };
+        let agent = Arc::new(Agent::new(Arc::new(local), jobs, BTreeSet::from([user])));
+        let agent = tokio::spawn(agent.serve(listener, stopping));
+        let sandbox = Arc::new(AgentSandbox::new(socket));
+        Self { folder, sandbox, agent: Some((agent, stop)) }
+    }
+
+    /// Nothing of a check is left in the folder of the agent.
+    fn is_clean(&self) -> bool {
+        let left = std::fs::read_dir(self.folder.path().join("agent"));
+        left.is_ok_and(|mut left| left.next().is_none())
     }
 
     async fn run_for(&self, script: &str, time: Duration) -> (Result<Ended, NotRun>, String) {
@@ -57,18 +93,51 @@ impl Place {
             environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
             time,
             hidden: Vec::new(),
+            reports: Vec::new(),
         };
         let (_never, mut stopped) = watch::channel(false);
         let output = Output::default();
-        let ended = self.sandbox.run(job, &folder, &mut stopped, &output).await;
+        let ran = self.sandbox.run(job, &folder, &mut stopped, &output).await;
         folder.clear().await;
         assert!(!path.exists(), "its folder is removed");
-        (ended, output.into_text())
+        (ran.map(|ran| ran.ended), output.into_text())
     }
 
     async fn run(&self, script: &str) -> (Result<Ended, NotRun>, String) {
         self.run_for(script, Duration::from_mins(1)).await
     }
+}
+
+/// Each of these in a sandbox of this process and in one of an agent.
+macro_rules! in_every_sandbox {
+    ($($test:ident;)*) => {$(
+        mod $test {
+            #[tokio::test]
+            async fn here() {
+                if super::works_here() {
+                    super::$test(super::Kind::Local).await;
+                }
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn by_an_agent() {
+                if super::works_here() {
+                    super::$test(super::Kind::Agent).await;
+                }
+            }
+        }
+    )*};
+}
+
+in_every_sandbox! {
+    a_harmless_check_works;
+    the_machine_cannot_be_changed;
+    the_network_is_off_unless_the_operator_shares_it;
+    too_much_memory_ends_a_check;
+    too_many_processes_are_refused_to_the_check_alone;
+    too_much_output_ends_a_check;
+    the_time_limit_ends_everything;
+    a_killed_server_leaves_no_process_of_a_check;
 }
 
 fn code(ended: &Result<Ended, NotRun>) -> Option<i32> {
@@ -99,12 +168,8 @@ fn is_running(command: &str) -> bool {
     lines.any(|line| String::from_utf8_lossy(&line).replace('\0', " ").trim() == command)
 }
 
-#[tokio::test]
-async fn a_harmless_check_works() {
-    if !works_here() {
-        return;
-    }
-    let place = Place::new(SandboxSettings::default());
+async fn a_harmless_check_works(kind: Kind) {
+    let place = Place::new(kind, SandboxSettings::default());
     place.sandbox.ready().await.expect("it is ready");
     let script = "set -e; pwd; mkdir -p target/debug; printf '#!/bin/sh\\necho built\\n' > target/debug/x\n\
                   chmod +x target/debug/x; target/debug/x; echo kept > \"$HOME/.cache\"; cat ~/.cache\n\
@@ -118,12 +183,8 @@ async fn a_harmless_check_works() {
     assert_eq!((code(&ended), text.trim()), (Some(0), ""), "nothing of the other check is there");
 }
 
-#[tokio::test]
-async fn the_machine_cannot_be_changed() {
-    if !works_here() {
-        return;
-    }
-    let place = Place::new(SandboxSettings::default());
+async fn the_machine_cannot_be_changed(kind: Kind) {
+    let place = Place::new(kind, SandboxSettings::default());
     let script = "for place in / /usr /usr/bin /usr/local /etc /dev /home /proc/sys/kernel /var\n\
                   do touch $place/x && echo \"WRITTEN $place\"; done\n\
                   mount -t tmpfs none /checkout && echo WRITTEN\n\
@@ -137,18 +198,14 @@ async fn the_machine_cannot_be_changed() {
     assert!(!text.contains("shadow") && !text.contains("ssh"), "{text}");
 }
 
-#[tokio::test]
-async fn the_network_is_off_unless_the_operator_shares_it() {
-    if !works_here() {
-        return;
-    }
+async fn the_network_is_off_unless_the_operator_shares_it(kind: Kind) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its address").port();
     let script = format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo CONNECTED; true");
-    let (_, text) = Place::new(SandboxSettings::default()).run(&script).await;
+    let (_, text) = Place::new(kind, SandboxSettings::default()).run(&script).await;
     assert!(!text.contains("CONNECTED"), "{text}");
     let shared = SandboxSettings { network: true, ..SandboxSettings::default() };
-    let (_, text) = Place::new(shared).run(&script).await;
+    let (_, text) = Place::new(kind, shared).run(&script).await;
     assert!(text.contains("CONNECTED"), "{text}");
 }
 
@@ -169,11 +226,11 @@ async fn paths_of_the_operator_can_be_read_and_not_written() {
     let shown = tools.path().display();
     let script =
         format!("cat {shown}/tool; echo x > {shown}/tool && echo WRITTEN; ls {shown}/..\n");
-    let none = Place::new(SandboxSettings::default());
+    let none = Place::new(Kind::Local, SandboxSettings::default());
     assert!(!none.run(&script).await.1.contains("a tool"));
     let read_only_paths = vec![tools.path().to_owned()];
     let settings = SandboxSettings { read_only_paths, ..SandboxSettings::default() };
-    let place = Place::new(settings.clone());
+    let place = Place::new(Kind::Local, settings.clone());
     let (_, text) = place.run(&script).await;
     assert!(text.starts_with("a tool\n") && !text.contains("WRITTEN"), "{text}");
 
@@ -183,13 +240,9 @@ async fn paths_of_the_operator_can_be_read_and_not_written() {
     assert!(refused.contains("checks would see") && refused.contains("data"), "{refused}");
 }
 
-#[tokio::test]
-async fn too_much_memory_ends_a_check() {
-    if !works_here() {
-        return;
-    }
+async fn too_much_memory_ends_a_check(kind: Kind) {
     let settings = SandboxSettings { memory_mib: 64, ..SandboxSettings::default() };
-    let place = Place::new(settings);
+    let place = Place::new(kind, settings);
     // One process that grows, and several that are small each.
     let grows = "s=x; while :; do s=$s$s; done";
     let many = "for n in 1 2 3 4 5 6; do sh -c 's=x; while [ ${#s} -lt 16000000 ]; do s=$s$s; done; \
@@ -228,7 +281,7 @@ async fn a_check_that_fills_the_disk_is_ended() {
         return;
     };
     let settings = SandboxSettings { keep_free_mib: 32, ..SandboxSettings::default() };
-    let place = Place::new(settings);
+    let place = Place::new(Kind::Local, settings);
     // Also what has no name any more counts.
     let script =
         "exec 3> file; rm file; while :; do head -c 1000000 /dev/zero >&3; sleep 0.01; done";
@@ -246,20 +299,16 @@ async fn a_full_disk_is_not_mistaken_for_a_sandbox_that_does_not_work() {
         return;
     }
     let settings = SandboxSettings { keep_free_mib: u32::MAX, ..SandboxSettings::default() };
-    let place = Place::new(settings);
+    let place = Place::new(Kind::Local, settings);
     place.sandbox.ready().await.expect("the sandbox works");
     let (ended, _) = place.run("true").await;
     let words = format!("{:?}", ended.expect_err("it waits for space"));
     assert!(words.contains("MiB free, and sandbox.keep_free_mib is 4294967295"), "{words}");
 }
 
-#[tokio::test]
-async fn too_many_processes_are_refused_to_the_check_alone() {
-    if !works_here() {
-        return;
-    }
+async fn too_many_processes_are_refused_to_the_check_alone(kind: Kind) {
     let settings = SandboxSettings { processes: 32, ..SandboxSettings::default() };
-    let place = Place::new(settings);
+    let place = Place::new(kind, settings);
     let sleep = endless();
     let script = format!("bomb() {{ for n in $(seq 100); do {sleep} & done; }}; bomb");
     let (_, text) = place.run(&script).await;
@@ -268,23 +317,15 @@ async fn too_many_processes_are_refused_to_the_check_alone() {
     assert!(Command::new("true").status().expect("this user can start more").success());
 }
 
-#[tokio::test]
-async fn too_much_output_ends_a_check() {
-    if !works_here() {
-        return;
-    }
+async fn too_much_output_ends_a_check(kind: Kind) {
     let settings = SandboxSettings { output_mib: 1, ..SandboxSettings::default() };
-    let (ended, text) = Place::new(settings).run("yes 'much output'").await;
+    let (ended, text) = Place::new(kind, settings).run("yes 'much output'").await;
     assert_eq!(limit(ended), "it printed more than 1 MiB");
     assert!(text.starts_with("much output\n") && text.len() <= MAX_CHECK_OUTPUT);
 }
 
-#[tokio::test]
-async fn the_time_limit_ends_everything() {
-    if !works_here() {
-        return;
-    }
-    let place = Place::new(SandboxSettings::default());
+async fn the_time_limit_ends_everything(kind: Kind) {
+    let place = Place::new(kind, SandboxSettings::default());
     let sleep = endless();
     let script = format!(
         "trap 'echo asked to end' TERM; setsid sh -c 'trap \"\" TERM; {sleep}' & \
@@ -298,12 +339,8 @@ async fn the_time_limit_ends_everything() {
     assert!(!is_running(&sleep), "none of them is left");
 }
 
-#[tokio::test]
-async fn a_killed_server_leaves_no_process_of_a_check() {
-    if !works_here() {
-        return;
-    }
-    let place = Place::new(SandboxSettings::default());
+async fn a_killed_server_leaves_no_process_of_a_check(kind: Kind) {
+    let place = Place::new(kind, SandboxSettings::default());
     let sleep = endless();
     // The future is dropped as soon as the check runs, as when the server ends.
     let job = place.run(&sleep);
@@ -321,6 +358,117 @@ async fn a_killed_server_leaves_no_process_of_a_check() {
         assert!(begun.elapsed() < Duration::from_secs(20), "it is still there");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// A folder with a checkout, a job of a script, and what the agent did with it.
+async fn run_by_agent(
+    place: &Place,
+    script: &str,
+    mut stopped: watch::Receiver<bool>,
+) -> (Result<Ran, NotRun>, String) {
+    let folder = JobFolder::new(&place.folder.path().join("jobs/1")).expect("a folder");
+    std::fs::write(folder.checkout().join("old.xml"), "<old/>").expect("written");
+    let job = Job {
+        run: ["sh", "-c", script].map(ToOwned::to_owned).to_vec(),
+        environment: vec![("PASSED".into(), "passed".into())],
+        time: Duration::from_mins(1),
+        hidden: Vec::new(),
+        reports: vec!["*.xml".to_owned()],
+    };
+    let output = Output::default();
+    let ran = place.sandbox.run(job, &folder, &mut stopped, &output).await;
+    folder.clear().await;
+    (ran, output.into_text())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_returns_what_a_check_printed_and_left() {
+    if !works_here() {
+        return;
+    }
+    let place = Place::new(Kind::Agent, SandboxSettings::default());
+    let ready = place.sandbox.ready().await.expect("it is ready");
+    assert!(ready.by.starts_with("bubblewrap, by the agent of user "), "{}", ready.by);
+    let (_never, stopped) = watch::channel(false);
+    let large = "head -c 3000000 /dev/zero | tr '\\0' x";
+    let script = format!("echo $PASSED; ls; {large} > new.xml; {large}; echo; exit 3");
+    let (ran, text) = run_by_agent(&place, &script, stopped).await;
+    assert!(text.starts_with("passed\nold.xml\n") && text.ends_with("x\n"));
+    let ran = ran.expect("it ran");
+    assert_eq!(code(&Ok(ran.ended)), Some(3));
+    let mut read = Vec::new();
+    for mut file in ran.reports.files {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut file.content, &mut bytes).expect("read");
+        read.push((file.name, bytes.len()));
+    }
+    assert_eq!(read, [("new.xml".to_owned(), 3_000_000), ("old.xml".to_owned(), 6)]);
+    assert_eq!((ran.reports.omitted, ran.reports.old), (0, 1));
+    assert!(place.is_clean());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_ends_a_check_that_is_not_wanted_and_one_that_it_cannot_finish() {
+    if !works_here() {
+        return;
+    }
+    let mut place = Place::new(Kind::Agent, SandboxSettings::default());
+    let sleep = endless();
+    let running = async || {
+        while !is_running(&sleep) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let (stop, stopped) = watch::channel(false);
+    let (ran, ()) = tokio::join!(run_by_agent(&place, &sleep, stopped), async {
+        running().await;
+        stop.send_replace(true);
+    });
+    assert!(matches!(ran.0, Ok(Ran { ended: Ended::Stopped, .. })));
+    assert!(!is_running(&sleep) && place.is_clean());
+
+    let (agent, stop_agent) = place.agent.take().expect("an agent");
+    let (_never, stopped) = watch::channel(false);
+    let (ran, ()) = tokio::join!(run_by_agent(&place, &sleep, stopped), async {
+        running().await;
+        stop_agent.notify_one();
+    });
+    let words = ran.0.err().map(|error| format!("{error:?}")).unwrap_or_default();
+    assert!(words.contains("the agent was stopped"), "it is run again elsewhere: {words}");
+    agent.await.expect("it ends");
+    assert!(!is_running(&sleep) && place.is_clean());
+    let refused = place.sandbox.ready().await.expect_err("there is no agent").to_string();
+    assert!(refused.contains("agent.sock does not answer"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_runs_nothing_for_other_users_and_versions() {
+    use std::io::{Read as _, Write as _};
+    let local = || LocalSandbox::new(SandboxSettings::default(), program(), Vec::new());
+    let own = rustix::process::geteuid().as_raw();
+    let folder = TempDir::new().expect("a folder");
+    let place = Place::with_agent(folder, local(), own + 1);
+    let refused = place.sandbox.ready().await.expect_err("another user").to_string();
+    assert!(refused.contains(&format!("does not run checks for user {own}")), "{refused}");
+    let (_never, stopped) = watch::channel(false);
+    let (ran, text) = run_by_agent(&place, "echo ran", stopped).await;
+    assert!(matches!(ran, Err(NotRun::Machine(_))) && text.is_empty(), "{text}");
+
+    let place = Place::with_agent(TempDir::new().expect("a folder"), local(), own);
+    let socket = place.folder.path().join("agent.sock");
+    let taken = Agent::listen(&socket).expect_err("an agent listens there");
+    assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
+    let asked = tokio::task::spawn_blocking(move || {
+        let mut stream = std::os::unix::net::UnixStream::connect(socket).expect("connected");
+        let request = br#"{"protocol":999,"wish":1}"#;
+        stream.write_all(b"r\0\0\0\x19").expect("sent");
+        stream.write_all(request).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    });
+    let answer = asked.await.expect("asked");
+    assert!(answer.contains("run the same version of Signalbox"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use serde_json::json;
 use signalbox_tests::{is_root, sandbox_of};
@@ -20,12 +20,52 @@ const SECRET: &str = "correct-horse-battery-staple";
 const WAIT: &str = "while [ ! -e go ]; do sleep 0.05; done\n";
 /// An ordinary user.
 const USER: &str = "65534";
+/// The user of an agent.
+const AGENT: u32 = 65_533;
 
 /// Whether the server isolates its checks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Checks {
     Isolated,
+    /// By an agent, which is an ordinary user other than the server's.
+    ByAgent,
     Unsafe,
+}
+
+/// An agent that runs as another user.
+struct Agent {
+    folder: TempDir,
+    process: Child,
+}
+
+impl Agent {
+    fn start(program: &Path, config: &str) -> Self {
+        let folder = TempDir::with_prefix_in("signalbox-agent", "/opt").expect("a folder");
+        let path = folder.path();
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("opened");
+        let (config_file, copy) = (path.join("agent.toml"), path.join("signalbox"));
+        std::fs::write(&config_file, config).expect("written");
+        std::fs::copy(program, &copy).expect("a copy");
+        std::os::unix::fs::chown(path, Some(AGENT), Some(AGENT)).expect("given");
+        let mut command = Command::new("setpriv");
+        command.args([format!("--reuid={AGENT}"), format!("--regid={AGENT}")]);
+        command.arg("--clear-groups").arg(copy).arg("agent").arg("--config").arg(config_file);
+        command.arg("--data-dir").arg(path.join("data")).arg("--socket");
+        command.arg(path.join("agent.sock")).args(["--allow-user", "root"]);
+        let process = command.current_dir(path).spawn().expect("setpriv can be run");
+        Self { folder, process }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("agent.sock")
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
 }
 
 /// A server, and what an attacker knows of it.
@@ -34,6 +74,7 @@ struct Target {
     head: String,
     attacks: Cell<u32>,
     program: PathBuf,
+    agent: Option<Agent>,
     _place: Option<TempDir>,
 }
 
@@ -46,19 +87,30 @@ impl Target {
         // The attacker even has the program of the server.
         let (program, place) = shown_program();
         let shown = program.display().to_string();
-        let config = format!("[sandbox]\nread_only_paths = [{shown:?}]\n");
+        let mut config = format!("[sandbox]\nread_only_paths = [{shown:?}]\n");
+        let agent = (checks == Checks::ByAgent).then(|| Agent::start(&program, &config));
+        if let Some(agent) = &agent {
+            let socket = agent.socket().display().to_string();
+            config = format!("[sandbox]\nbackend = \"agent\"\nagent_socket = {socket:?}\n");
+        }
         std::fs::write(system.path("signalbox.toml"), config).expect("written");
         system.terminate();
         system.start().await;
         let head = system.git("bare.git", &["rev-parse", "main"]);
-        Self { system, head, attacks: Cell::new(0), program, _place: place }
+        Self { system, head, attacks: Cell::new(0), program, agent, _place: place }
     }
 
     /// The folders of the checks that run.
     fn jobs(&self) -> Vec<PathBuf> {
-        let jobs = std::fs::read_dir(self.system.path("data/checks/other"));
-        let jobs = jobs.into_iter().flatten().flatten().map(|job| job.path());
-        jobs.filter(|job| job.join("checkout/attack.sh").exists()).collect()
+        jobs_in(&self.system.path("data/checks/other"))
+    }
+
+    /// The folders in which they run.
+    fn running(&self) -> Vec<PathBuf> {
+        match &self.agent {
+            Some(agent) => jobs_in(&agent.folder.path().join("data/checks")),
+            None => self.jobs(),
+        }
     }
 
     /// Opens a pull request whose check waits until it is released, then attacks, and fails; returns
@@ -81,14 +133,17 @@ impl Target {
         let attack = format!("{WAIT}{known}{script}\nexit 1\n");
         self.attacks.set(self.attacks.get() + 1);
         let name = format!("attack-{}", self.attacks.get());
-        let others = self.jobs();
+        let (others, running) = (self.jobs(), self.running());
         let pr = system.pull_request_on(branch, &name, &[("attack.sh", &attack)]);
         let body = json!({ "pr": { "number": pr }, "targetBranch": branch });
         system.call("submitPullRequest", body.clone()).await;
-        let own = || self.jobs().into_iter().find(|job| !others.contains(job));
-        system.until("the attack runs", async |_: &System| own().is_some()).await;
-        let job = own().expect("its folder");
-        std::fs::write(job.join("checkout/go"), "").expect("written");
+        let new = |jobs: Vec<PathBuf>, others: &[PathBuf]| {
+            jobs.into_iter().find(|job| !others.contains(job))
+        };
+        let runs = || new(self.running(), &running);
+        system.until("the attack runs", async |_: &System| runs().is_some()).await;
+        let job = new(self.jobs(), &others).expect("its folder");
+        std::fs::write(runs().expect("it runs").join("checkout/go"), "").expect("written");
         let failed = async |system: &System| {
             system.call("getSubmittedPullRequest", body.clone()).await["state"] == "FAILED"
         };
@@ -113,6 +168,11 @@ impl Target {
         self.system.submit(pr).await;
         self.system.until_state(pr, "MERGED").await;
     }
+}
+
+fn jobs_in(folder: &Path) -> Vec<PathBuf> {
+    let jobs = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|job| job.path());
+    jobs.filter(|job| job.join("checkout/attack.sh").exists()).collect()
 }
 
 const MOVE: &str = r#"
@@ -184,16 +244,16 @@ fn has_none(text: &str, words: &[&str]) {
     }
 }
 
-async fn moving_the_target(on: On) {
-    let target = Target::new(on, Checks::Isolated).await;
+async fn moving_the_target(on: On, checks: Checks) {
+    let target = Target::new(on, checks).await;
     let text = target.attack(MOVE).await;
     has_none(&text, &["MOVED", "SEEN", "BORROWED", "NAMED"]);
     assert!(!target.moved(), "{text}");
     target.works().await;
 }
 
-async fn minting_a_token(on: On) {
-    let target = Target::new(on, Checks::Isolated).await;
+async fn minting_a_token(on: On, checks: Checks) {
+    let target = Target::new(on, checks).await;
     let before = target.tokens();
     let text = target.attack(MINT).await;
     assert!(text.contains("HAS THE PROGRAM"), "the attack is a real one: {text}");
@@ -202,8 +262,8 @@ async fn minting_a_token(on: On) {
     target.works().await;
 }
 
-async fn reading_secrets(on: On) {
-    let target = Target::new(on, Checks::Isolated).await;
+async fn reading_secrets(on: On, checks: Checks) {
+    let target = Target::new(on, checks).await;
     let text = target.attack(READ).await;
     has_none(&text, &["READ", "SIGNALBOX_TEST"]);
     assert!(!text.contains(SECRET), "{text}");
@@ -227,8 +287,8 @@ async fn reading_secrets(on: On) {
     assert!(text.contains("NoNewPrivs:\t1"), "{text}");
 }
 
-async fn touching_another_checkout(on: On) {
-    let target = Target::new(on, Checks::Isolated).await;
+async fn touching_another_checkout(on: On, checks: Checks) {
+    let target = Target::new(on, checks).await;
     let system = &target.system;
     system.git("work", &["checkout", "-q", "-b", "other", "main"]);
     system.push("other");
@@ -238,8 +298,8 @@ async fn touching_another_checkout(on: On) {
     let victim = format!("{WAIT}[ ! -e touched ] && [ ! -e /tmp/touched ] || exit 1\nexit 0\n");
     let victim = system.pull_request("victim", &[("attack.sh", &victim)]);
     system.submit(victim).await;
-    system.until("the victim runs", async |_: &System| !target.jobs().is_empty()).await;
-    let place = target.jobs()[0].join("checkout");
+    system.until("the victim runs", async |_: &System| !target.running().is_empty()).await;
+    let place = target.running()[0].join("checkout");
     let script = format!(
         "touch /tmp/touched\n\
          for place in '{}' \"$DATA\"/checks/*/*/checkout; do\n\
@@ -256,8 +316,8 @@ async fn touching_another_checkout(on: On) {
     system.until_state(victim, "MERGED").await;
 }
 
-async fn surviving_in_a_session(on: On) {
-    let target = Target::new(on, Checks::Isolated).await;
+async fn surviving_in_a_session(on: On, checks: Checks) {
+    let target = Target::new(on, checks).await;
     let number = format!("9{}", std::process::id());
     let text = target.attack(&SURVIVE.replace("NUMBER", &number)).await;
     assert!(text.contains("STARTED"), "the attack is a real one: {text}");
@@ -265,8 +325,8 @@ async fn surviving_in_a_session(on: On) {
     assert!(left.is_empty(), "{left:?}: {text}");
 }
 
-async fn killing_the_server(on: On) {
-    let target = Target::new(on, Checks::Isolated).await;
+async fn killing_the_server(on: On, checks: Checks) {
+    let target = Target::new(on, checks).await;
     let server = target.system.server_id();
     let text = target.attack(KILL).await;
     has_none(&text, &["KILLED", "ATTACHED", "CONNECTED", "SYSRQ"]);
@@ -335,33 +395,40 @@ fn ran_as_user(test: &str) -> bool {
     true
 }
 
-/// Each attack on a server of an ordinary user and on one of root.
+/// Each attack on a server of an ordinary user, on one of root, and on one with an agent.
 macro_rules! attacks {
-    ($($attack:ident on $on:ident: $user:ident $root:ident)*) => {$(
+    ($($attack:ident on $on:ident: $user:ident $root:ident $agent:ident)*) => {$(
         #[tokio::test]
         async fn $user() {
             if sandbox_of("user") && !ran_as_user(stringify!($user)) {
-                $attack(On::$on).await;
+                $attack(On::$on, Checks::Isolated).await;
             }
         }
 
         #[tokio::test]
         async fn $root() {
             if is_root() && sandbox_of("root") {
-                $attack(On::$on).await;
+                $attack(On::$on, Checks::Isolated).await;
+            }
+        }
+
+        #[tokio::test]
+        async fn $agent() {
+            if is_root() && sandbox_of("user") {
+                $attack(On::$on, Checks::ByAgent).await;
             }
         }
     )*};
 }
 
 attacks! {
-    moving_the_target on Sqlite: a_check_cannot_move_the_target a_check_cannot_move_the_target_of_root
-    minting_a_token on Sqlite: a_check_cannot_mint_a_token_on_sqlite a_check_cannot_mint_a_token_of_root_on_sqlite
-    minting_a_token on Postgres: a_check_cannot_mint_a_token_on_postgres a_check_cannot_mint_a_token_of_root_on_postgres
-    reading_secrets on Sqlite: a_check_cannot_read_secrets a_check_cannot_read_secrets_of_root
-    touching_another_checkout on Sqlite: a_check_cannot_touch_another_checkout a_check_cannot_touch_another_checkout_of_root
-    surviving_in_a_session on Sqlite: a_check_cannot_survive_in_a_session a_check_cannot_survive_in_a_session_of_root
-    killing_the_server on Sqlite: a_check_cannot_kill_the_server a_check_cannot_kill_the_server_of_root
+    moving_the_target on Sqlite: a_check_cannot_move_the_target a_check_cannot_move_the_target_of_root a_check_cannot_move_the_target_through_an_agent
+    minting_a_token on Sqlite: a_check_cannot_mint_a_token_on_sqlite a_check_cannot_mint_a_token_of_root_on_sqlite a_check_cannot_mint_a_token_through_an_agent_on_sqlite
+    minting_a_token on Postgres: a_check_cannot_mint_a_token_on_postgres a_check_cannot_mint_a_token_of_root_on_postgres a_check_cannot_mint_a_token_through_an_agent_on_postgres
+    reading_secrets on Sqlite: a_check_cannot_read_secrets a_check_cannot_read_secrets_of_root a_check_cannot_read_secrets_through_an_agent
+    touching_another_checkout on Sqlite: a_check_cannot_touch_another_checkout a_check_cannot_touch_another_checkout_of_root a_check_cannot_touch_another_checkout_through_an_agent
+    surviving_in_a_session on Sqlite: a_check_cannot_survive_in_a_session a_check_cannot_survive_in_a_session_of_root a_check_cannot_survive_in_a_session_through_an_agent
+    killing_the_server on Sqlite: a_check_cannot_kill_the_server a_check_cannot_kill_the_server_of_root a_check_cannot_kill_the_server_through_an_agent
 }
 
 #[tokio::test]

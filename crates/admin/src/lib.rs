@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod agent;
 mod audit;
 mod backup;
 mod database;
@@ -17,6 +18,7 @@ mod repo;
 mod token;
 mod webhook_key;
 
+pub use agent::{Agent, agent};
 pub use audit::{Audit, audit};
 pub use backup::{backup, restore, verify};
 pub use database::{missing_database, open_database};

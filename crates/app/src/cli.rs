@@ -17,6 +17,9 @@ use crate::program::Signalbox;
 /// The configuration file of the server of this machine.
 const SYSTEM_CONFIG: &str = "/etc/signalbox/signalbox.toml";
 
+/// The configuration file of the agent of this machine. It cannot read that of the server.
+const AGENT_CONFIG: &str = "/etc/signalbox/agent.toml";
+
 /// A self-hosted merge queue and flaky-test server: only tested commits reach main.
 #[derive(Parser)]
 #[command(name = "signalbox", version, max_term_width = 100, after_long_help = Exit::help())]
@@ -66,6 +69,12 @@ enum Command {
         #[arg(long)]
         no_migrate: bool,
     },
+    /// Run the checks of a server as another user. Of its configuration it reads `[sandbox]` and
+    /// `[log]`; its own file is /etc/signalbox/agent.toml.
+    #[command(
+        after_help = "Example: signalbox agent --allow-user signalbox --data-dir /var/lib/signalbox-agent"
+    )]
+    Agent(signalbox_admin::Agent),
     /// Set up a first queue: a bare repository, its organization, a queue and a token. Changes
     /// nothing that exists.
     #[command(after_help = "Example: signalbox init calc.git --org acme")]
@@ -237,7 +246,9 @@ fn unless_missing(file: &Path) -> Option<PathBuf> {
 
 async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
     let Global { config, database, data_dir } = cli.global;
-    let config = config.or_else(|| unless_missing(Path::new(SYSTEM_CONFIG)));
+    let is_agent = matches!(cli.command, Command::Agent(_));
+    let default = if is_agent { AGENT_CONFIG } else { SYSTEM_CONFIG };
+    let config = config.or_else(|| unless_missing(Path::new(default)));
     let mut flags = Flags { config, database, data_dir, ..Flags::default() };
     match cli.command {
         Command::Demo { once, listen } => {
@@ -251,6 +262,15 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
             let config = Config::load(&flags, KINDS)?;
             let exporting = signalbox_telemetry::start(&config)?;
             let served = crate::serve::serve(config, !no_migrate).await;
+            if let Some(exporting) = exporting {
+                exporting.stop().await;
+            }
+            served?;
+        }
+        Command::Agent(action) => {
+            let config = Config::load(&flags, KINDS)?;
+            let exporting = signalbox_telemetry::start(&config)?;
+            let served = signalbox_admin::agent(&config, action).await;
             if let Some(exporting) = exporting {
                 exporting.stop().await;
             }

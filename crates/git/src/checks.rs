@@ -15,7 +15,7 @@ use signalbox_domain::ports::{
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use signalbox_domain::time::Timestamp;
 use signalbox_hosts::CONFIG_FILE;
-use signalbox_sandbox::{Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox};
+use signalbox_sandbox::{Collected, Ended, Job, JobFolder, NotRun, Output, Sandbox};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 
@@ -23,7 +23,6 @@ use crate::checkout::{NotCheckedOut, check_out, unavailable};
 use crate::config::{self, CheckConfig, RepositoryConfig};
 use crate::git::Git;
 use crate::host::PlainGitHost;
-use crate::reports::{self, Collected};
 
 /// How often the output of a running check is stored, if there is more of it.
 const SHOWN_EVERY: Duration = Duration::from_secs(2);
@@ -93,7 +92,7 @@ impl LocalChecksRunner {
     /// Kills the processes that a crashed server has left running, and removes its checkouts. For
     /// the start of the only server that uses the work folder.
     pub fn sweep_leftovers(&self) {
-        LocalSandbox::sweep(&self.config.work_dir);
+        self.sandbox.sweep(&self.config.work_dir);
     }
 
     fn report(
@@ -267,29 +266,24 @@ impl LocalChecksRunner {
             environment: self.environment(job),
             time,
             hidden: vec![git.dir().to_owned(), self.config.work_dir.clone()],
-        };
-        let patterns = check.reports.clone();
-        let before = {
-            let (checkout, patterns) = (checkout.clone(), patterns.clone());
-            spawn_blocking(move || reports::before(&checkout, &patterns)).await.unwrap_or_default()
+            reports: check.reports.clone(),
         };
         let output = Output::default();
         let over = Notify::new();
         let running = async {
-            let ended = self.sandbox.run(sandboxed, folder, stopped, &output).await;
+            let ran = self.sandbox.run(sandboxed, folder, stopped, &output).await;
             over.notify_one();
-            ended
+            ran
         };
         // A write that has begun is not interrupted: it could otherwise follow the last one.
-        let (ended, ()) = tokio::join!(running, self.show(job, check, &output, &over, shown));
-        if let Ok(Ended::Stopped) = ended {
-            return Err(Stop::Unwanted);
-        }
+        let (ran, ()) = tokio::join!(running, self.show(job, check, &output, &over, shown));
+        let (ended, Collected { files, omitted, old }) = match ran {
+            Ok(signalbox_sandbox::Ran { ended: Ended::Stopped, .. }) => return Err(Stop::Unwanted),
+            Ok(signalbox_sandbox::Ran { ended, reports }) => (Ok(ended), reports),
+            Err(not_run) => (Err(not_run), Collected::default()),
+        };
         let took = self.clock.now().since(started).millis();
         let seconds = format!("{}.{}", took / 1_000, took % 1_000 / 100);
-        // Open files can be read after the folder is removed.
-        let collected = spawn_blocking(move || reports::collect(&checkout, &patterns, &before));
-        let Collected { files, omitted, old } = collected.await.unwrap_or_default();
         if omitted > 0 {
             tracing::warn!(check = check.name, omitted, "some reports exceed the limits");
         }

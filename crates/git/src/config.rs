@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use signalbox_domain::ports::HostError;
 use signalbox_hosts::{CONFIG_FILE, read_config};
+use signalbox_sandbox::report_pattern_problem;
 
 use crate::git::Git;
-use crate::reports;
 use crate::trunk_config::{self, TRUNK_FILE};
 
 /// The most bytes that it may have.
@@ -84,7 +84,7 @@ impl RepositoryConfig {
                 )));
             }
             for pattern in &check.reports {
-                if let Some(rule) = reports::check(pattern) {
+                if let Some(rule) = report_pattern_problem(pattern) {
                     return Err(wrong(format!("check {name:?}: report {pattern:?} {rule}")));
                 }
             }

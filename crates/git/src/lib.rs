@@ -23,7 +23,6 @@ mod pull_requests;
 mod push;
 mod recompute;
 mod remote;
-mod reports;
 mod snapshot;
 mod statuses;
 mod trunk_config;

@@ -18,7 +18,7 @@ pub(crate) const HOME: &str = "/home/check";
 /// The folder for its temporary files.
 pub(crate) const TMP: &str = "/tmp";
 /// Its working directory.
-const CHECKOUT: &str = "/checkout";
+pub(crate) const CHECKOUT: &str = "/checkout";
 /// Bytes of shared memory in `/dev/shm`.
 const SHARED_MEMORY: u32 = 256 * 1024 * 1024;
 /// Where programs and libraries are. Mostly these are links into `/usr`.
@@ -58,12 +58,20 @@ pub(crate) enum Identity {
     Other(u32),
 }
 
-/// What a check must not see although it is below a folder that is shown, and that folder.
+impl Identity {
+    pub(crate) const fn is_other(self) -> bool {
+        matches!(self, Self::Other(_))
+    }
+}
+
+/// What a check must not see although it is below a folder that is shown, and that folder. A check
+/// in a container sees the programs of its image.
 pub(crate) fn exposed(
     settings: &SandboxSettings,
     hidden: &[PathBuf],
 ) -> Option<(PathBuf, PathBuf)> {
-    let shown = PROGRAMS.iter().map(PathBuf::from).chain(settings.read_only_paths.iter().cloned());
+    let programs: &[&str] = if settings.backend.has_images() { &[] } else { &PROGRAMS };
+    let shown = programs.iter().map(PathBuf::from).chain(settings.read_only_paths.iter().cloned());
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let shown: Vec<PathBuf> = shown.map(|it| real(&it)).collect();
     hidden.iter().find_map(|path| {

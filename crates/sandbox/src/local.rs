@@ -1,4 +1,4 @@
-//! The sandbox of one machine: bubblewrap, under a supervisor.
+//! The sandbox of one machine: bubblewrap or a container, under a supervisor.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,12 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use crate::bubblewrap::{self, Identity};
+use crate::container::{Container, Engine};
 use crate::supervisor::{Isolation, SUPERVISE, free_space};
 use crate::users::UserId;
 use crate::{
-    Backend, Ended, Job, JobFolder, NotReady, NotRun, Output, Sandbox, SandboxSettings, folder,
-    leftovers, process,
+    Backend, Ended, Job, JobFolder, NotReady, NotRun, Output, Ran, Ready, Sandbox, SandboxSettings,
+    folder, leftovers, process, reports,
 };
 
 /// What to do without a sandbox.
@@ -31,8 +32,18 @@ const EXTERNAL_ONLY: &str = "this server runs no checks, because sandbox.backend
 const PATIENCE: Duration = Duration::from_secs(30);
 const MIB: u64 = 1024 * 1024;
 
-/// Runs checks on this machine, each isolated by bubblewrap and under a supervisor, which leaves
-/// none of its processes behind.
+/// What isolates a job.
+enum Walls {
+    /// Nothing.
+    None,
+    /// Bubblewrap, which is this program.
+    Bubblewrap(Identity, PathBuf),
+    /// A container.
+    Container(Identity, Engine, Container),
+}
+
+/// Runs checks on this machine, each isolated and under a supervisor, which leaves none of its
+/// processes behind.
 pub struct LocalSandbox {
     settings: SandboxSettings,
     supervisor: PathBuf,
@@ -48,22 +59,6 @@ impl LocalSandbox {
         Self { settings, supervisor, hidden, works: AtomicBool::new(false) }
     }
 
-    /// Kills the processes that a crashed server has left running in a folder of jobs, and removes
-    /// what is in it. For the start of the only server that uses the folder.
-    pub fn sweep(folder: &Path) {
-        let left = leftovers::kill_marked(folder);
-        if left > 0 {
-            tracing::warn!(
-                left,
-                "could not end the left-over check processes of an earlier server"
-            );
-        }
-        let Ok(jobs) = std::fs::read_dir(folder) else { return };
-        for job in jobs.flatten() {
-            crate::clear(&job.path());
-        }
-    }
-
     /// Runs a command that does nothing, in a sandbox as every other.
     async fn try_out(&self) -> Result<(), NotReady> {
         let failed = |what: &str, error: String| NotReady(format!("{what}: {error}; {OTHERWISE}"));
@@ -76,25 +71,61 @@ impl LocalSandbox {
             environment: vec![("PATH".to_owned(), path)],
             time: PATIENCE,
             hidden: Vec::new(),
+            reports: Vec::new(),
         };
         let (_never, mut stopped) = watch::channel(false);
         let output = Output::default();
         // A full disk says nothing about the sandbox, and the probe may be on another disk than checks.
         let settings = SandboxSettings { keep_free_mib: 0, ..self.settings.clone() };
         let probe = Self::new(settings, self.supervisor.clone(), self.hidden.clone());
-        let ended = probe.run(job, &folder, &mut stopped, &output).await;
+        let ran = probe.run(job, &folder, &mut stopped, &output).await;
         folder.clear().await;
-        match ended {
+        let fails = if self.settings.backend.has_images() {
+            "the container engine is installed but does not work here"
+        } else {
+            "bubblewrap is installed but does not work here; this user needs user namespaces, \
+             which a container or a systemd unit may forbid"
+        };
+        match ran.map(|ran| ran.ended) {
             Ok(Ended::Exited(status)) if status.success() => Ok(()),
             Ok(ended) => {
                 Err(failed("a check that does nothing ended in the sandbox", ended.words()))
             }
-            Err(NotRun::Program(error) | NotRun::Machine(error)) => Err(failed(
-                "bubblewrap is installed but does not work here; this user needs user namespaces, \
-                 which a container or a systemd unit may forbid",
-                error.to_string(),
-            )),
+            Err(NotRun::Program(error)) if self.settings.backend.has_images() => {
+                Err(failed("the image has no program `true`", error.to_string()))
+            }
+            Err(NotRun::Program(error) | NotRun::Machine(error)) => {
+                Err(failed(fails, error.to_string()))
+            }
         }
+    }
+
+    /// Whether what the settings name is installed, before anything is tried out.
+    async fn installed(&self) -> Result<(), NotReady> {
+        if self.settings.backend.has_images() {
+            let engine = Engine::find(&self.settings).map_err(NotReady)?;
+            return engine.has_image(&self.settings.container_image).await.map_err(NotReady);
+        }
+        for program in ["/usr/bin/prlimit", "/usr/bin/setpriv"] {
+            if !is_program(Path::new(program)) {
+                return Err(NotReady(format!("{program} is missing: install util-linux")));
+            }
+        }
+        if find(bubblewrap::PROGRAM).await.is_none() {
+            return Err(NotReady(format!("{MISSING}; {OTHERWISE}")));
+        }
+        Ok(())
+    }
+
+    /// What is ready.
+    fn ready_by(&self) -> Ready {
+        let by = match self.settings.backend {
+            _ if self.settings.unsafe_local => "unsafe_local",
+            Backend::Container => Engine::find(&self.settings).map_or("container", |it| it.name()),
+            Backend::Auto | Backend::Bubblewrap | Backend::Agent | Backend::None => "bubblewrap",
+        };
+        let network = self.settings.unsafe_local || self.settings.network;
+        Ready { by: by.to_owned(), network }
     }
 
     /// Why a job cannot begin: its disk is as full as one may make it.
@@ -118,30 +149,56 @@ impl LocalSandbox {
         prepared.await.map_err(std::io::Error::other)?
     }
 
-    /// The supervisor of a job that runs as an identity, or without isolation as the server.
-    fn command(
-        &self,
-        job: &Job,
-        folder: &JobFolder,
-        isolated: Option<(Identity, PathBuf)>,
-    ) -> Command {
+    /// What isolates the job in a folder.
+    async fn walls(&self, user: Option<&UserId>, folder: &JobFolder) -> Result<Walls, NotRun> {
+        if self.settings.unsafe_local {
+            return Ok(Walls::None);
+        }
+        let own = || Identity::Own(geteuid().as_raw());
+        let identity = user.map_or_else(own, |user| Identity::Other(user.get()));
+        let missing = |words: String| NotRun::Machine(std::io::Error::other(words));
+        Self::prepare(folder, identity).await?;
+        if self.settings.backend.has_images() {
+            let engine = Engine::find(&self.settings).map_err(missing)?;
+            let container = Container::of(engine.clone(), folder.path());
+            return Ok(Walls::Container(identity, engine, container));
+        }
+        let program = find(bubblewrap::PROGRAM).await;
+        let program = program.ok_or_else(|| missing(MISSING.to_owned()))?;
+        Ok(Walls::Bubblewrap(identity, program))
+    }
+
+    /// The supervisor of a job.
+    fn command(&self, job: &Job, folder: &JobFolder, walls: &Walls) -> Command {
+        let SandboxSettings { memory_mib, keep_free_mib, .. } = self.settings;
+        // A server that trusts its checks waits for a full disk itself; an engine limits memory.
+        let (isolation, memory, free) = match walls {
+            Walls::None => (Isolation::None, memory_mib, 0),
+            Walls::Bubblewrap(..) => (Isolation::Bubblewrap, memory_mib, keep_free_mib),
+            Walls::Container(..) => (Isolation::Container, 0, keep_free_mib),
+        };
         let mut command = Command::new(&self.supervisor);
         command.arg(SUPERVISE).arg(folder.path());
-        // A server that trusts its checks waits for a full disk itself.
-        let free = isolated.as_ref().map_or(0, |_| self.settings.keep_free_mib);
-        command.args([self.settings.memory_mib.to_string(), free.to_string()]);
-        command.env_clear().envs(job.environment.iter().map(|(name, value)| (name, value)));
-        if let Some((identity, program)) = isolated {
-            let (folder, run) = (folder.path(), &job.run);
-            let arguments = bubblewrap::arguments(&self.settings, identity, folder, run);
-            command.arg(Isolation::Bubblewrap.as_str()).arg(program).args(arguments);
-            // What is outside of the sandbox starts nothing from the checkout.
-            command.current_dir("/");
-            command.env("HOME", bubblewrap::HOME).env("TMPDIR", bubblewrap::TMP);
-        } else {
-            command.arg(Isolation::None.as_str()).args(&job.run).current_dir(folder.checkout());
-            command.env("HOME", folder.path().join("home"));
-            command.env("TMPDIR", folder.path().join("tmp"));
+        command.args([memory.to_string(), free.to_string()]).arg(isolation.as_str());
+        // What is outside of the sandbox starts nothing from the checkout.
+        command.env_clear().current_dir("/");
+        let variables = job.environment.iter().map(|(name, value)| (name, value));
+        let path = folder.path();
+        match walls {
+            Walls::None => {
+                command.envs(variables).args(&job.run).current_dir(folder.checkout());
+                command.env("HOME", path.join("home")).env("TMPDIR", path.join("tmp"));
+            }
+            Walls::Bubblewrap(identity, program) => {
+                let arguments = bubblewrap::arguments(&self.settings, *identity, path, &job.run);
+                command.envs(variables).arg(program).args(arguments);
+                command.env("HOME", bubblewrap::HOME).env("TMPDIR", bubblewrap::TMP);
+            }
+            Walls::Container(identity, engine, container) => {
+                let arguments = container.arguments(&self.settings, *identity, path, job);
+                command.envs(Container::passed(job)).envs(Engine::environment());
+                command.arg(engine.program()).args(arguments);
+            }
         }
         command
     }
@@ -149,35 +206,20 @@ impl LocalSandbox {
 
 #[async_trait]
 impl Sandbox for LocalSandbox {
-    fn name(&self) -> &'static str {
-        match (self.settings.backend, self.settings.unsafe_local) {
-            (Backend::None, _) => "none",
-            (Backend::Auto | Backend::Bubblewrap, true) => "unsafe_local",
-            (Backend::Auto | Backend::Bubblewrap, false) => "bubblewrap",
-        }
-    }
-
-    async fn ready(&self) -> Result<(), NotReady> {
+    async fn ready(&self) -> Result<Ready, NotReady> {
         if self.settings.backend == Backend::None {
             return Err(NotReady(EXTERNAL_ONLY.to_owned()));
         }
         if self.settings.unsafe_local || self.works.load(Ordering::SeqCst) {
-            return Ok(());
+            return Ok(self.ready_by());
         }
-        for program in ["/usr/bin/prlimit", "/usr/bin/setpriv"] {
-            if !is_program(Path::new(program)) {
-                return Err(NotReady(format!("{program} is missing: install util-linux")));
-            }
-        }
-        if installed(bubblewrap::PROGRAM).await.is_none() {
-            return Err(NotReady(format!("{MISSING}; {OTHERWISE}")));
-        }
+        self.installed().await?;
         if let Some((hidden, by)) = bubblewrap::exposed(&self.settings, &self.hidden) {
             return Err(NotReady(exposed(&hidden, &by)));
         }
         self.try_out().await?;
         self.works.store(true, Ordering::SeqCst);
-        Ok(())
+        Ok(self.ready_by())
     }
 
     async fn run(
@@ -186,7 +228,7 @@ impl Sandbox for LocalSandbox {
         folder: &JobFolder,
         stopped: &mut watch::Receiver<bool>,
         output: &Output,
-    ) -> Result<Ended, NotRun> {
+    ) -> Result<Ran, NotRun> {
         if self.settings.backend == Backend::None {
             return Err(NotRun::Machine(std::io::Error::other(EXTERNAL_ONLY)));
         }
@@ -201,31 +243,49 @@ impl Sandbox for LocalSandbox {
         let as_root = is_isolated && geteuid().is_root();
         // The id is free again when no process of the job is left.
         let user = as_root.then(|| UserId::take(self.settings.first_user_id));
-        let identity = match &user {
-            Some(user) => Some(Identity::Other(user.get())),
-            None => is_isolated.then(|| Identity::Own(geteuid().as_raw())),
+        let walls = self.walls(user.as_ref(), folder).await?;
+        // After the files were given to that user, which changes them.
+        let before = {
+            let (checkout, patterns) = (folder.checkout(), job.reports.clone());
+            spawn_blocking(move || reports::before(&checkout, &patterns)).await.unwrap_or_default()
         };
-        if let Some(identity) = identity {
-            Self::prepare(folder, identity).await?;
-        }
-        let isolated = match identity {
-            Some(identity) => {
-                let program = installed(bubblewrap::PROGRAM).await;
-                let missing = || NotRun::Machine(std::io::Error::other(MISSING));
-                Some((identity, program.ok_or_else(missing)?))
-            }
-            None => None,
-        };
-        let command = self.command(&job, folder, isolated);
+        let command = self.command(&job, folder, &walls);
         let most = u64::from(self.settings.output_mib) * MIB;
         let ended = process::run(command, job.time, most, stopped, output).await;
-        match ended {
+        let ended = match walls {
+            Walls::Container(_, _, container) => container.finish(ended, &self.settings).await,
+            Walls::None | Walls::Bubblewrap(..) => ended,
+        };
+        let ended = match ended {
             // All that was printed until then came from the sandbox.
             Err(NotRun::Machine(error)) if is_isolated && !output.is_empty() => {
                 let said = output.last_line();
-                Err(NotRun::Machine(std::io::Error::other(format!("{error}: {said}"))))
+                return Err(NotRun::Machine(std::io::Error::other(format!("{error}: {said}"))));
             }
-            ended => ended,
+            ended => ended?,
+        };
+        let (checkout, patterns) = (folder.checkout(), job.reports);
+        let found = spawn_blocking(move || reports::collect(&checkout, &patterns, &before));
+        // Open files can be read after the folder is removed.
+        Ok(Ran { ended, reports: found.await.unwrap_or_default() })
+    }
+
+    fn sweep(&self, folder: &Path) {
+        let left = leftovers::kill_marked(folder);
+        if left > 0 {
+            tracing::warn!(
+                left,
+                "could not end the left-over check processes of an earlier server"
+            );
+        }
+        if self.settings.backend.has_images()
+            && let Ok(engine) = Engine::find(&self.settings)
+        {
+            engine.sweep(folder);
+        }
+        let Ok(jobs) = std::fs::read_dir(folder) else { return };
+        for job in jobs.flatten() {
+            crate::clear(&job.path());
         }
     }
 }
@@ -241,11 +301,13 @@ fn is_program(path: &Path) -> bool {
 
 /// Where a program is, in the folders of `PATH`. A folder without an absolute path would be one of the
 /// working directory.
-async fn installed(program: &'static str) -> Option<PathBuf> {
-    let look = move || {
-        let folders = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::env::split_paths(&folders).filter(|folder| folder.is_absolute());
-        folders.map(|folder| folder.join(program)).find(|path| is_program(path))
-    };
-    spawn_blocking(look).await.ok().flatten()
+pub(crate) fn installed(program: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
+    let folders = folders.iter().filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(program)).find(|path| is_program(path))
+}
+
+async fn find(program: &'static str) -> Option<PathBuf> {
+    spawn_blocking(move || installed(program)).await.ok().flatten()
 }

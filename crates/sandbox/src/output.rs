@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use signalbox_domain::ports::{MAX_CHECK_OUTPUT, omission};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// How much of the beginning is kept when not all can be.
 const HEAD: usize = MAX_CHECK_OUTPUT / 4;
@@ -23,11 +24,22 @@ struct Kept {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: usize,
+    /// Where all of it goes, too. What is not read yet is at most what a check may print.
+    copy: Option<UnboundedSender<Vec<u8>>>,
 }
 
 impl Output {
+    /// An output that is also sent, as it comes.
+    pub(crate) fn sent_to(copy: UnboundedSender<Vec<u8>>) -> Self {
+        Self(Mutex::new(Kept { copy: Some(copy), ..Kept::default() }))
+    }
+
     pub(crate) fn push(&self, bytes: &[u8]) {
         let mut kept = self.kept();
+        if let Some(copy) = &kept.copy {
+            // Its reader may be gone.
+            let _unread = copy.send(bytes.to_owned());
+        }
         let room = HEAD - kept.head.len();
         let (first, rest) = bytes.split_at(bytes.len().min(room));
         kept.head.extend_from_slice(first);

@@ -1,17 +1,18 @@
 //! The seam between the server and what runs checks.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::{Ended, JobFolder, NotRun, Output};
+use crate::{Collected, Ended, JobFolder, NotRun, Output};
 
 /// One check of one candidate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The program and its arguments; no shell reads them.
     pub run: Vec<String>,
@@ -22,6 +23,18 @@ pub struct Job {
     /// Paths of this machine that it must not see, such as its bare repository. A sandbox that
     /// would show one refuses the job.
     pub hidden: Vec<PathBuf>,
+    /// Which files of its checkout are reports of tests, as
+    /// [patterns](crate::report_pattern_problem).
+    pub reports: Vec<String>,
+}
+
+/// What runs checks, when it can.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// What isolates them, in a few words.
+    pub by: String,
+    /// Whether they share the network of the machine.
+    pub network: bool,
 }
 
 /// Why no check runs here.
@@ -29,15 +42,20 @@ pub struct Job {
 #[error("checks are refused: {0}")]
 pub struct NotReady(pub String);
 
+/// How a job ended, and the reports that it left.
+pub struct Ran {
+    /// How it ended.
+    pub ended: Ended,
+    /// Its reports.
+    pub reports: Collected,
+}
+
 /// Runs checks: each in the folder that was prepared for it, and without a way out of it.
 #[async_trait]
 pub trait Sandbox: Send + Sync {
-    /// What isolates checks, in a word or two.
-    fn name(&self) -> &'static str;
-
     /// Whether checks can run. The error says what is missing and what to do. A success is
     /// remembered; after a failure the next call looks again.
-    async fn ready(&self) -> Result<(), NotReady>;
+    async fn ready(&self) -> Result<Ready, NotReady>;
 
     /// Runs a job in a folder whose `checkout` is its working directory, until it ends, has had its
     /// time, breaks a limit, or `stopped` becomes true. What it prints goes to `output`. When this
@@ -48,5 +66,9 @@ pub trait Sandbox: Send + Sync {
         folder: &JobFolder,
         stopped: &mut watch::Receiver<bool>,
         output: &Output,
-    ) -> Result<Ended, NotRun>;
+    ) -> Result<Ran, NotRun>;
+
+    /// Ends what a crashed server has left running in a folder of jobs, and removes what is in it.
+    /// For the start of the only server that uses the folder.
+    fn sweep(&self, folder: &Path);
 }

@@ -20,16 +20,35 @@ pub enum Backend {
     Auto,
     /// The program `bwrap`.
     Bubblewrap,
+    /// A container of Podman or Docker.
+    Container,
+    /// `signalbox agent`, which is another user.
+    Agent,
     /// Nothing: no check runs on this machine.
     None,
+}
+
+impl Backend {
+    /// Whether checks see the programs of an image, and not those of this machine.
+    pub(crate) const fn has_images(self) -> bool {
+        matches!(self, Self::Container)
+    }
 }
 
 /// `[sandbox]`: how checks run on this machine.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxSettings {
-    /// What isolates checks: `auto` or `bubblewrap`; `none`: this machine runs no checks.
+    /// What isolates checks: `bubblewrap`, `container`, or `agent`, with which the program
+    /// `signalbox agent` runs them as another user; `auto` is bubblewrap; `none`: this machine runs
+    /// no checks.
     pub backend: Backend,
+    /// With `agent`: the socket of the agent, whose own settings are the limits of checks.
+    pub agent_socket: PathBuf,
+    /// With `container`: the engine, `podman` or `docker`; `auto` is the first one that is installed.
+    pub container_engine: String,
+    /// With `container`: the image in which checks run. It is never pulled.
+    pub container_image: String,
     /// Whether checks run without isolation, with all rights of the server.
     #[serde(deserialize_with = "boolean")]
     pub unsafe_local: bool,
@@ -55,6 +74,9 @@ impl Default for SandboxSettings {
     fn default() -> Self {
         Self {
             backend: Backend::Auto,
+            agent_socket: PathBuf::from(crate::AGENT_SOCKET),
+            container_engine: "auto".to_owned(),
+            container_image: String::new(),
             unsafe_local: false,
             network: false,
             memory_mib: 8_192,
@@ -97,9 +119,20 @@ impl SandboxSettings {
     /// The first setting that breaks a rule.
     pub fn problem(&self) -> Option<SettingProblem> {
         let wrong = |key, problem| Some(SettingProblem { key, problem });
-        if self.backend == Backend::None && self.unsafe_local {
-            let problem = "must be false with backend = \"none\"".to_owned();
+        if self.unsafe_local && !matches!(self.backend, Backend::Auto | Backend::Bubblewrap) {
+            let problem = "must be false with a backend other than auto and bubblewrap".to_owned();
             return wrong("unsafe_local", problem);
+        }
+        if !self.agent_socket.is_absolute() {
+            return wrong("agent_socket", "must be an absolute path".to_owned());
+        }
+        if !["auto", "podman", "docker"].contains(&self.container_engine.as_str()) {
+            let engine = &self.container_engine;
+            let problem = format!("must be auto, podman or docker, but is {engine:?}");
+            return wrong("container_engine", problem);
+        }
+        if let Some(rule) = image_problem(self.backend, &self.container_image) {
+            return wrong("container_image", rule.to_owned());
         }
         if self.memory_mib != 0 && self.memory_mib < 16 {
             let problem = format!("must be 0 or at least 16, but is {}", self.memory_mib);
@@ -123,6 +156,18 @@ impl SandboxSettings {
         }
         None
     }
+}
+
+/// The rule that an image breaks. Its name is an argument of the engine.
+fn image_problem(backend: Backend, image: &str) -> Option<&'static str> {
+    if image.is_empty() {
+        return backend.has_images().then_some("must be set with backend = \"container\"");
+    }
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._/:@".contains(it);
+    let is_name = image.starts_with(|it: char| it.is_ascii_alphanumeric());
+    (!is_name || !image.chars().all(is_plain)).then_some(
+        "must be the name of an image: a letter or digit, then letters, digits and -._/:@",
+    )
 }
 
 /// Why a path cannot be shown to checks.
@@ -162,8 +207,23 @@ mod tests {
         assert_eq!(said, "memory_mib: must be 0 or at least 16, but is 8");
         assert!(refusal(|it| it.processes = 2).starts_with("processes: must be at least 16"));
         assert!(refusal(|it| it.output_mib = 0).starts_with("output_mib: "));
-        let both = |it: &mut SandboxSettings| (it.backend, it.unsafe_local) = (Backend::None, true);
-        assert!(refusal(both).starts_with("unsafe_local: must be false"));
+        for backend in [Backend::None, Backend::Agent, Backend::Container] {
+            let both = |it: &mut SandboxSettings| (it.backend, it.unsafe_local) = (backend, true);
+            assert!(refusal(both).starts_with("unsafe_local: must be false"), "{backend:?}");
+        }
+        let said = refusal(|it| it.backend = Backend::Container);
+        assert_eq!(said, "container_image: must be set with backend = \"container\"");
+        for image in ["--privileged", "a b", "a;b", ""] {
+            let said = refusal(|it| {
+                (it.backend, it.container_image) = (Backend::Container, image.to_owned());
+            });
+            assert!(said.starts_with("container_image: must be "), "{image:?}: {said}");
+        }
+        let image = "registry.acme.test:5000/ci/rust:1.95@sha256:0123".to_owned();
+        assert_eq!(refusal(|it| it.container_image = image), "");
+        assert!(refusal(|it| it.container_engine = "lxc".to_owned()).contains("lxc"));
+        let said = refusal(|it| it.agent_socket = PathBuf::from("agent.sock"));
+        assert_eq!(said, "agent_socket: must be an absolute path");
         for id in [0, 999, u32::MAX] {
             assert!(refusal(|it| it.first_user_id = id).starts_with("first_user_id: "), "{id}");
         }

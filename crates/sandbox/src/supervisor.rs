@@ -35,6 +35,8 @@ pub(crate) enum Isolation {
     None,
     /// `bwrap`, which reports to a descriptor that the command has begun and its exit code.
     Bubblewrap,
+    /// The program of a container engine, which passes signals on.
+    Container,
 }
 
 impl Isolation {
@@ -42,11 +44,12 @@ impl Isolation {
         match self {
             Self::None => "none",
             Self::Bubblewrap => "bubblewrap",
+            Self::Container => "container",
         }
     }
 
     fn parse(text: &OsStr) -> Option<Self> {
-        [Self::None, Self::Bubblewrap].into_iter().find(|it| text == it.as_str())
+        [Self::None, Self::Bubblewrap, Self::Container].into_iter().find(|it| text == it.as_str())
     }
 }
 
@@ -153,7 +156,7 @@ fn run(
     set_child_subreaper(Some(rustix::process::getpid()))?;
     let mut check = Command::new(program);
     let report = match isolation {
-        Isolation::None => None,
+        Isolation::None | Isolation::Container => None,
         Isolation::Bubblewrap => Some(report_to(&mut check)?),
     };
     check.args(arguments).env(leftovers::MARK, folder).stdin(Stdio::null()).process_group(0);
@@ -269,7 +272,7 @@ fn obey(mut orders: UnixStream, check: Pid, isolation: Isolation) {
 /// Asks a check to end. It may have ended already.
 fn terminate(check: Pid, isolation: Isolation) {
     match isolation {
-        Isolation::None => {
+        Isolation::None | Isolation::Container => {
             let _gone = kill_process_group(check, Signal::TERM);
         }
         // Not the two processes of bubblewrap: without them the others are killed.

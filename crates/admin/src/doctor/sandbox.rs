@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use signalbox_config::Config;
 use signalbox_domain::ports::Stores;
-use signalbox_sandbox::{Backend, LocalSandbox, Sandbox};
+use signalbox_sandbox::{AgentSandbox, Backend, LocalSandbox, Ready, Sandbox};
 
 use super::Finding;
 
@@ -13,6 +13,9 @@ const NAME: &str = "sandbox";
 
 /// The sandbox of a configuration. Its supervisor is this program.
 pub fn sandbox(config: &Config) -> Arc<dyn Sandbox> {
+    if config.sandbox.backend == Backend::Agent {
+        return Arc::new(AgentSandbox::new(config.sandbox.agent_socket.clone()));
+    }
     // Also when its file was replaced meanwhile, this is the program that runs.
     let supervisor = PathBuf::from("/proc/self/exe");
     Arc::new(LocalSandbox::new(config.sandbox.clone(), supervisor, config.hidden_paths()))
@@ -39,14 +42,15 @@ pub(super) async fn check(config: &Config, stores: &Stores) -> Finding {
     let sandbox = sandbox(config);
     match sandbox.ready().await {
         Err(refused) => Finding::bad(NAME, refused.to_string()),
-        Ok(()) if settings.network => Finding::warning(
+        Ok(Ready { by, network: true }) => Finding::warning(
             NAME,
             format!(
-                "checks run in {} and share the network of this machine: they can use what \
-                 listens on 127.0.0.1 without a password, such as a database",
-                sandbox.name()
+                "checks run in {by} and share the network of this machine: they can use what \
+                 listens on 127.0.0.1 without a password, such as a database"
             ),
         ),
-        Ok(()) => Finding::good(NAME, format!("checks run in {} without network", sandbox.name())),
+        Ok(Ready { by, network: false }) => {
+            Finding::good(NAME, format!("checks run in {by} without network"))
+        }
     }
 }

@@ -10,11 +10,11 @@ use signalbox_domain::flaky::BranchPattern;
 use signalbox_domain::ports::ReportFile;
 
 /// The most files that are taken from a check.
-const MAX_FILES: usize = 500;
+pub(crate) const MAX_FILES: usize = 500;
 /// The most bytes of one of them.
-const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The most bytes of all of them.
-const MAX_BYTES: u64 = 256 * 1024 * 1024;
+pub(crate) const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// The most directory entries that are read.
 const MAX_ENTRIES: usize = 200_000;
 /// The most folders below one another.
@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 32;
 
 /// The rule that a pattern breaks, if any. Patterns are relative: `*` and `?` stay within a name,
 /// `**` is any number of folders.
-pub(crate) fn check(pattern: &str) -> Option<&'static str> {
+pub fn report_pattern_problem(pattern: &str) -> Option<&'static str> {
     if pattern.is_empty() || pattern.len() > 1_000 {
         Some("must have 1 to 1,000 bytes")
     } else if pattern.starts_with('/') {
@@ -36,13 +36,13 @@ pub(crate) fn check(pattern: &str) -> Option<&'static str> {
 
 /// The reports of a check.
 #[derive(Default)]
-pub(crate) struct Collected {
+pub struct Collected {
     /// By name, opened.
-    pub(crate) files: Vec<ReportFile>,
+    pub files: Vec<ReportFile>,
     /// How many files exceed the limits and are omitted.
-    pub(crate) omitted: usize,
+    pub omitted: usize,
     /// How many of the files were there before the check began.
-    pub(crate) old: usize,
+    pub old: usize,
 }
 
 /// The files that fit before a check begins: their names, and what changes when one is written.
@@ -244,10 +244,10 @@ mod tests {
     #[test]
     fn patterns_stay_inside() {
         for pattern in ["", "/etc/*", "../*.xml", "a/../../b", ".."] {
-            assert!(check(pattern).is_some(), "{pattern}");
+            assert!(report_pattern_problem(pattern).is_some(), "{pattern}");
         }
         for pattern in ["a", "**/b.xml", "a..b/*"] {
-            assert_eq!(check(pattern), None, "{pattern}");
+            assert_eq!(report_pattern_problem(pattern), None, "{pattern}");
         }
     }
 }

@@ -1,0 +1,121 @@
+//! A checkout on its way to an agent: a tar archive in pieces.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use tokio::sync::mpsc;
+
+/// The bytes of a piece.
+const PIECE: usize = 256 * 1024;
+
+/// Packs a folder with all that is in it. Links stay links.
+pub(super) fn pack(folder: &Path, to: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+    let mut archive = tar::Builder::new(io::BufWriter::with_capacity(PIECE, Pieces(to)));
+    archive.follow_symlinks(false);
+    archive.append_dir_all(".", folder)?;
+    archive.into_inner()?.flush()
+}
+
+/// Unpacks it into a folder, and nowhere else. The files belong to this user.
+pub(super) fn unpack(from: mpsc::Receiver<Vec<u8>>, folder: &Path) -> io::Result<()> {
+    let mut pieces = Received { from, piece: Vec::new(), read: 0 };
+    let mut archive = tar::Archive::new(&mut pieces);
+    archive.set_preserve_permissions(true);
+    archive.set_preserve_mtime(true);
+    archive.unpack(folder)?;
+    // What follows the end of an archive.
+    io::copy(&mut pieces, &mut io::sink())?;
+    Ok(())
+}
+
+struct Pieces(mpsc::Sender<Vec<u8>>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        self.0.blocking_send(bytes.to_owned()).map_err(gone)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Received {
+    from: mpsc::Receiver<Vec<u8>>,
+    piece: Vec<u8>,
+    read: usize,
+}
+
+impl Read for Received {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.read == self.piece.len() {
+            let Some(piece) = self.from.blocking_recv() else { return Ok(0) };
+            (self.piece, self.read) = (piece, 0);
+        }
+        let rest = self.piece.get(self.read..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        let (Some(to), Some(bytes)) = (buffer.get_mut(..count), rest.get(..count)) else {
+            return Ok(0);
+        };
+        to.copy_from_slice(bytes);
+        self.read += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_checkout_arrives_as_it_was() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (here, there) = (place.path().join("here"), place.path().join("there"));
+        let deep = here.join("d".repeat(120)).join("e".repeat(120));
+        fs::create_dir_all(&deep).expect("made");
+        fs::create_dir(&there).expect("made");
+        fs::write(deep.join("file"), vec![b'x'; 3 * PIECE]).expect("written");
+        fs::write(here.join("run"), "#!/bin/sh\n").expect("written");
+        fs::set_permissions(here.join("run"), Permissions::from_mode(0o755)).expect("set");
+        symlink("/etc/passwd", here.join("link")).expect("a link");
+        let (sender, receiver) = mpsc::channel(2);
+        let packing = {
+            let here = here.clone();
+            std::thread::spawn(move || pack(&here, sender))
+        };
+        unpack(receiver, &there).expect("unpacked");
+        packing.join().expect("no panic").expect("packed");
+        let deep = there.join("d".repeat(120)).join("e".repeat(120));
+        assert_eq!(fs::read(deep.join("file")).expect("read").len(), 3 * PIECE);
+        let mode = fs::metadata(there.join("run")).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o755);
+        assert_eq!(fs::read_link(there.join("link")).expect("a link"), Path::new("/etc/passwd"));
+    }
+
+    #[test]
+    fn nothing_is_unpacked_outside() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (outside, there) = (place.path().join("outside"), place.path().join("there"));
+        fs::create_dir(&outside).expect("made");
+        fs::create_dir(&there).expect("made");
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut link = tar::Header::new_gnu();
+        link.set_entry_type(tar::EntryType::Symlink);
+        link.set_size(0);
+        archive.append_link(&mut link, "way", &outside).expect("packed");
+        let mut file = tar::Header::new_gnu();
+        file.set_size(1);
+        file.set_mode(0o644);
+        archive.append_data(&mut file, "way/file", &b"x"[..]).expect("packed");
+        let (sender, receiver) = mpsc::channel(2);
+        sender.blocking_send(archive.into_inner().expect("whole")).expect("sent");
+        drop(sender);
+        assert!(unpack(receiver, &there).is_err());
+        assert!(!outside.join("file").exists());
+    }
+}

@@ -1,0 +1,261 @@
+//! The agent: runs the jobs that servers of some users give it.
+
+use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use signalbox_domain::ports::ReportFile;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinSet, spawn_blocking};
+
+use super::checkout;
+use super::wire::{
+    Answer, Done, End, Frame, Frames, Kind, MAX_FRAME, PATIENCE, PROTOCOL, Report, Request, write,
+};
+use crate::{Collected, Ended, Job, JobFolder, NotRun, Output, Ran, Sandbox};
+
+/// How many pieces of a checkout are read ahead.
+const AHEAD: usize = 8;
+
+/// Runs jobs as the user of this process.
+pub struct Agent {
+    sandbox: Arc<dyn Sandbox>,
+    folder: PathBuf,
+    users: BTreeSet<u32>,
+    number: AtomicU64,
+}
+
+impl Agent {
+    /// An agent that runs the jobs of servers of these users, in that sandbox, each in a folder of
+    /// its own below `folder`. What an earlier agent has left there is removed.
+    pub fn new(sandbox: Arc<dyn Sandbox>, folder: PathBuf, users: BTreeSet<u32>) -> Self {
+        sandbox.sweep(&folder);
+        Self { sandbox, folder, users, number: AtomicU64::new(1) }
+    }
+
+    /// Listens on a socket, which must not be the one of another agent that runs. Every user can
+    /// connect; who is connected is asked of the kernel.
+    pub fn listen(socket: &Path) -> io::Result<UnixListener> {
+        match std::os::unix::net::UnixStream::connect(socket) {
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AddrInUse,
+                    "another agent listens on it",
+                ));
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(socket)?;
+            }
+            Err(_) => {}
+        }
+        let listener = UnixListener::bind(socket)?;
+        std::fs::set_permissions(socket, Permissions::from_mode(0o666))?;
+        Ok(listener)
+    }
+
+    /// Runs jobs until `stop` ends; then no process of a job is left.
+    pub async fn serve(self: Arc<Self>, listener: UnixListener, stop: impl Future<Output = ()>) {
+        let (stopping, stopped) = watch::channel(false);
+        let mut jobs = JoinSet::new();
+        tokio::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                Some(_) = jobs.join_next() => {}
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        jobs.spawn(self.clone().accept(stream, stopped.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "could not accept a connection");
+                        // Such as too many open files: until one of them is closed.
+                        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    }
+                },
+            }
+        }
+        stopping.send_replace(true);
+        while jobs.join_next().await.is_some() {}
+    }
+
+    async fn accept(self: Arc<Self>, stream: UnixStream, stopped: watch::Receiver<bool>) {
+        if let Err(error) = self.handle(stream, stopped).await {
+            // Servers go away, and the kernel says so.
+            tracing::debug!(%error, "a connection of a server ended early");
+        }
+    }
+
+    async fn handle(&self, stream: UnixStream, stopped: watch::Receiver<bool>) -> io::Result<()> {
+        let user = stream.peer_cred()?.uid();
+        let (reader, mut writer) = stream.into_split();
+        let mut frames = Frames::of(reader);
+        // Before every answer: one that is sent over an unread request may not arrive.
+        let request = tokio::time::timeout(PATIENCE, frames.expect(Kind::Request)).await??;
+        if !self.users.contains(&user) {
+            tracing::warn!(user, "refused a connection of a user that is not allowed");
+            let words =
+                format!("it does not run checks for user {user}: start it with --allow-user");
+            return Frame::of(Kind::Answer, &Answer::Refused(words))?.write(&mut writer).await;
+        }
+        let answer = self.answer(&request).await;
+        Frame::of(Kind::Answer, &answer)?.write(&mut writer).await?;
+        let (Answer::Ready(_), Some(job)) = (answer, request.value::<Request>()?.job) else {
+            return Ok(());
+        };
+        self.take(job, frames, writer, stopped).await
+    }
+
+    async fn answer(&self, request: &Frame) -> Answer {
+        // Of another version perhaps nothing else can be read.
+        #[derive(serde::Deserialize)]
+        struct Version {
+            protocol: u32,
+        }
+        match request.value::<Version>() {
+            Ok(Version { protocol: PROTOCOL }) => {}
+            Ok(Version { protocol }) => {
+                return Answer::Refused(format!(
+                    "it speaks version {PROTOCOL}, and the server {protocol}: run the same version of \
+                     Signalbox"
+                ));
+            }
+            Err(error) => return Answer::Refused(error.to_string()),
+        }
+        match self.sandbox.ready().await {
+            Ok(ready) => Answer::Ready(ready),
+            Err(refused) => Answer::Refused(refused.0),
+        }
+    }
+
+    /// Runs a job, whose checkout comes first, and sends what it prints and leaves.
+    async fn take(
+        &self,
+        mut job: Job,
+        mut frames: Frames,
+        mut writer: OwnedWriteHalf,
+        mut stopping: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.join(format!("job-{number}"));
+        let made = spawn_blocking(move || JobFolder::new(&path)).await;
+        let folder = made.map_err(io::Error::other)??;
+        let received = tokio::select! {
+            received = receive(&mut frames, &folder) => received,
+            _ = stopping.wait_for(|stop| *stop) => Err(stopped()),
+        };
+        let ran = match received {
+            Ok(()) => {
+                job.environment.retain(|(name, _)| name != "PATH");
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                job.environment.push(("PATH".to_owned(), path));
+                self.run(job, &mut frames, &mut writer, &folder, &mut stopping).await
+            }
+            Err(error) => Err(NotRun::Machine(error)),
+        };
+        let sent = match ran {
+            Ok(Ran { ended, reports: Collected { files, omitted, old } }) => {
+                let ended: Result<Ended, NotRun> = Ok(ended);
+                report(files, Done { ended: (&ended).into(), omitted, old }, &mut writer).await
+            }
+            Err(error) => {
+                let ended: End = (&Err(error)).into();
+                report(Vec::new(), Done { ended, omitted: 0, old: 0 }, &mut writer).await
+            }
+        };
+        folder.clear().await;
+        sent
+    }
+
+    /// Runs a job until it ends, the server is gone or does not want it, or the agent stops.
+    async fn run(
+        &self,
+        job: Job,
+        frames: &mut Frames,
+        writer: &mut OwnedWriteHalf,
+        folder: &JobFolder,
+        stopping: &mut watch::Receiver<bool>,
+    ) -> Result<Ran, NotRun> {
+        let (sender, mut printed) = mpsc::unbounded_channel();
+        let output = Output::sent_to(sender);
+        let (stop, mut unwanted) = watch::channel(false);
+        let run = async {
+            let ran = self.sandbox.run(job, folder, &mut unwanted, &output).await;
+            // Without it, what is printed has its end.
+            drop(output);
+            ran
+        };
+        let print = async {
+            while let Some(bytes) = printed.recv().await {
+                // A server that is gone ends the job below.
+                if write(writer, Kind::Output, &bytes).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let both = async { tokio::join!(run, print).0 };
+        tokio::pin!(both);
+        tokio::select! {
+            ran = &mut both => return ran,
+            _ = frames.next() => {}
+            _ = stopping.wait_for(|stop| *stop) => {}
+        }
+        stop.send_replace(true);
+        let ran = both.await;
+        // The server must not take it for its own wish.
+        if *stopping.borrow() { Err(NotRun::Machine(stopped())) } else { ran }
+    }
+}
+
+fn stopped() -> io::Error {
+    io::Error::other("the agent was stopped")
+}
+
+/// Unpacks the checkout that a server sends.
+async fn receive(frames: &mut Frames, folder: &JobFolder) -> io::Result<()> {
+    let (sender, pieces) = mpsc::channel(AHEAD);
+    let checkout = folder.checkout();
+    let unpacking = spawn_blocking(move || checkout::unpack(pieces, &checkout));
+    loop {
+        let frame = frames.next().await?;
+        let frame = frame.ok_or_else(|| io::Error::other("the server ended the connection"))?;
+        match frame.kind {
+            // Where it cannot be unpacked, the error is below.
+            Kind::Bytes if sender.send(frame.bytes).await.is_err() => break,
+            Kind::Bytes => {}
+            Kind::Whole => break,
+            kind => return Err(io::Error::other(format!("the server sent a frame {kind:?}"))),
+        }
+    }
+    drop(sender);
+    unpacking.await.map_err(io::Error::other)?
+}
+
+/// Sends the reports of a job, and how it ended.
+async fn report(
+    files: Vec<ReportFile>,
+    mut done: Done,
+    writer: &mut OwnedWriteHalf,
+) -> io::Result<()> {
+    for ReportFile { name, mut content } in files {
+        let read = spawn_blocking(move || {
+            let mut bytes = Vec::new();
+            content.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        let Ok(Ok(bytes)) = read.await else {
+            done.omitted += 1;
+            continue;
+        };
+        let length = u64::try_from(bytes.len()).map_err(io::Error::other)?;
+        Frame::of(Kind::Report, &Report { name, length })?.write(writer).await?;
+        for piece in bytes.chunks(MAX_FRAME) {
+            write(writer, Kind::Bytes, piece).await?;
+        }
+    }
+    Frame::of(Kind::Done, &done)?.write(writer).await
+}
