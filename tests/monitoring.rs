@@ -43,16 +43,22 @@ fn prometheus_accepts_the_rules_and_they_pass_their_tests() {
 }
 
 #[test]
-fn systemd_takes_the_unit_and_finds_it_hardened() {
-    // It wants to see the program that is started; any program will do.
-    let unit = read("deploy/signalbox.service").replace("/usr/local/bin/signalbox", "/bin/true");
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("signalbox.service");
-    std::fs::write(&path, unit).expect("written");
-    let path = path.display().to_string();
-    examine("systemd-analyze", &["verify", "--man=no", &path]);
-    let threshold = ["security", "--offline=true", "--threshold=20", "--no-pager", &path];
-    examine("systemd-analyze", &threshold);
+fn systemd_takes_the_units_and_finds_them_hardened() {
+    // The agent's needs namespaces, mounts and their system calls.
+    for (name, most) in [("signalbox.service", 20), ("signalbox-agent.service", 40)] {
+        // It wants to see the program that is started; any program will do.
+        let unit = read(&format!("deploy/{name}")).replace("/usr/local/bin/signalbox", "/bin/true");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(name);
+        std::fs::write(&path, unit).expect("written");
+        let path = path.display().to_string();
+        examine("systemd-analyze", &["verify", "--man=no", &path]);
+        let threshold = format!("--threshold={most}");
+        examine(
+            "systemd-analyze",
+            &["security", "--offline=true", &threshold, "--no-pager", &path],
+        );
+    }
 }
 
 #[test]

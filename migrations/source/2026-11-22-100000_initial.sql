@@ -624,3 +624,26 @@ CREATE TABLE write_probe (
     writes BigInt NOT NULL
 );
 INSERT INTO write_probe (id, writes) VALUES (1, 0);
+
+-- A second wall between organizations, beside the conditions of the queries: while the server works for one of them, -- only on postgres
+-- it sees and writes the rows of no other. `signalbox.org` is the organization; empty or not set: all of them. -- only on postgres
+DO $$ -- only on postgres
+DECLARE -- only on postgres
+    guarded regclass; -- only on postgres
+    column_of_org name; -- only on postgres
+BEGIN -- only on postgres
+    FOR guarded, column_of_org IN -- only on postgres
+        SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid -- only on postgres
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') -- only on postgres
+            AND (attname = 'org_id' OR (attname = 'id' AND relname = 'orgs')) -- only on postgres
+    LOOP -- only on postgres
+        EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', guarded); -- only on postgres
+        EXECUTE format( -- only on postgres
+            'CREATE POLICY one_organization ON %s USING (' -- only on postgres
+            '(SELECT COALESCE(current_setting(''signalbox.org'', true), '''') = '''') ' -- only on postgres
+            'OR %I = (SELECT NULLIF(current_setting(''signalbox.org'', true), '''')::uuid))', -- only on postgres
+            guarded, column_of_org -- only on postgres
+        ); -- only on postgres
+    END LOOP; -- only on postgres
+END -- only on postgres
+$$; -- only on postgres

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use diesel::prelude::*;
-use diesel::sql_types::Text;
+use diesel::sql_types::{Bool, Text};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use signalbox_domain::ports::StoreError;
 use signalbox_domain::time::Timestamp;
@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::database::{Database, Kind};
 use crate::error::DbError;
 use crate::private_file::create_private;
+use crate::reach::Reach;
 use crate::sql_types::Moment;
 
 /// Why a backup failed.
@@ -47,6 +48,12 @@ struct Line {
 }
 
 #[derive(QueryableByName)]
+struct Role {
+    #[diesel(sql_type = Bool)]
+    sees_all: bool,
+}
+
+#[derive(QueryableByName)]
 struct Now {
     #[diesel(sql_type = Moment)]
     now: Timestamp,
@@ -64,7 +71,7 @@ impl Database {
         if file.exists() {
             return Err(BackupError::Exists(shown));
         }
-        let mut conn = store.connection().await?;
+        let mut conn = store.connection(Reach::ALL).await?;
         // SQLite accepts an empty file.
         create_private(file).map_err(|error| BackupError::File(shown.clone(), error))?;
         let copy = diesel::sql_query("VACUUM INTO $1").bind::<Text, _>(shown);
@@ -77,7 +84,7 @@ impl Database {
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         match self.kind() {
             Kind::Sqlite(store) => {
-                let mut conn = store.connection().await?;
+                let mut conn = store.connection(Reach::ALL).await?;
                 let whole = "SELECT integrity_check AS line FROM pragma_integrity_check";
                 let lines: Vec<Line> =
                     diesel::sql_query(whole).load(&mut conn).await.map_err(DbError::from)?;
@@ -99,7 +106,7 @@ impl Database {
     /// clock.
     pub async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
         let Kind::Postgres(store) = self.kind() else { return Ok(None) };
-        let mut conn = store.connection().await?;
+        let mut conn = store.connection(Reach::ALL).await?;
         let sql = "SELECT clock_timestamp() AS now";
         let row: Now = diesel::sql_query(sql).get_result(&mut conn).await.map_err(DbError::from)?;
         Ok(Some(row.now))
@@ -109,7 +116,7 @@ impl Database {
     /// errors, such as a full disk, are then not recognized. `None` if messages are recognized.
     pub async fn foreign_messages(&self) -> Result<Option<String>, StoreError> {
         let Kind::Postgres(store) = self.kind() else { return Ok(None) };
-        let mut conn = store.connection().await?;
+        let mut conn = store.connection(Reach::ALL).await?;
         let sql = "SELECT current_setting('lc_messages') AS line";
         let row: Line =
             diesel::sql_query(sql).get_result(&mut conn).await.map_err(DbError::from)?;
@@ -117,10 +124,22 @@ impl Database {
         Ok((!english && !row.line.is_empty()).then_some(row.line))
     }
 
+    /// Whether the role of a PostgreSQL server is one for which it keeps organizations apart. A
+    /// superuser sees every row, whatever the policies are.
+    pub async fn keeps_organizations_apart(&self) -> Result<bool, StoreError> {
+        let Kind::Postgres(store) = self.kind() else { return Ok(true) };
+        let mut conn = store.connection(Reach::ALL).await?;
+        let sql = "SELECT rolsuper OR rolbypassrls AS sees_all FROM pg_roles \
+                   WHERE rolname = current_user";
+        let role: Role =
+            diesel::sql_query(sql).get_result(&mut conn).await.map_err(DbError::from)?;
+        Ok(!role.sees_all)
+    }
+
     /// Ends the use of an embedded database: merges its journal into the file.
     pub async fn fold(&self) -> Result<(), StoreError> {
         let Kind::Sqlite(store) = self.kind() else { return Ok(()) };
-        let mut conn = store.connection().await?;
+        let mut conn = store.connection(Reach::ALL).await?;
         let fold = "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE;";
         conn.batch_execute(fold).await.map_err(DbError::from)?;
         Ok(())

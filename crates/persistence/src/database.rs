@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::error::DbError;
 use crate::private_file::create_private;
+use crate::reach::Reach;
 use crate::trouble::Troubles;
 use crate::{postgres, sqlite};
 
@@ -141,11 +142,11 @@ impl Database {
     pub async fn ping(&self) -> Result<(), StoreError> {
         match &self.0 {
             Kind::Sqlite(store) => {
-                let mut conn = store.connection().await?;
+                let mut conn = store.connection(Reach::ALL).await?;
                 conn.batch_execute("SELECT 1").await.map_err(DbError::from)?;
             }
             Kind::Postgres(store) => {
-                let mut conn = store.connection().await?;
+                let mut conn = store.connection(Reach::ALL).await?;
                 conn.batch_execute("SELECT 1").await.map_err(DbError::from)?;
             }
         }
@@ -175,7 +176,7 @@ impl Database {
         // Check the connection first, so that a failing database does not appear to lack the table.
         macro_rules! versions {
             ($store:expr, $is_there:literal) => {{
-                let mut conn = $store.connection().await?;
+                let mut conn = $store.connection(Reach::ALL).await?;
                 let is_there = diesel::select(sql::<Bool>($is_there));
                 if !is_there.get_result(&mut conn).await.map_err(DbError::from)? {
                     return Ok(Vec::new());
@@ -208,7 +209,7 @@ impl Database {
             Kind::Sqlite(store) => {
                 let mut left = pending.len();
                 loop {
-                    let conn = store.connection().await?;
+                    let conn = store.connection(Reach::ALL).await?;
                     let done = apart(move || {
                         let mut harness = AsyncMigrationHarness::new(conn);
                         harness.run_pending_migrations(SQLITE).map(drop)
@@ -224,7 +225,7 @@ impl Database {
                 }
             }
             Kind::Postgres(store) => {
-                let mut conn = store.connection().await?;
+                let mut conn = store.connection(Reach::ALL).await?;
                 conn.batch_execute(postgres::FOR_MIGRATIONS).await.map_err(DbError::from)?;
                 let lock = format!("SELECT pg_advisory_lock({MIGRATION_LOCK})");
                 conn.batch_execute(&lock).await.map_err(DbError::from)?;

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use crate::database::{ConnectError, Database, Kind};
 use crate::error::DbError;
+use crate::reach::Reach;
 
 /// The time limit of each check.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -87,14 +88,17 @@ impl Database {
         macro_rules! probe {
             ($store:expr) => {{
                 let Ok(turn) = $store.probes().try_acquire_owned() else { return Ok(false) };
-                let job = $store.write(Box::new(move |conn| {
-                    async move {
-                        diesel::sql_query(WRITE).execute(conn).await?;
-                        drop(turn);
-                        Ok(())
-                    }
-                    .boxed()
-                }));
+                let job = $store.write(
+                    Reach::ALL,
+                    Box::new(move |conn| {
+                        async move {
+                            diesel::sql_query(WRITE).execute(conn).await?;
+                            drop(turn);
+                            Ok(())
+                        }
+                        .boxed()
+                    }),
+                );
                 job.await.map(|()| true)
             }};
         }
@@ -108,7 +112,7 @@ impl Database {
     async fn silent_transactions(&self) -> Option<String> {
         let Kind::Postgres(store) = self.kind() else { return None };
         // A failing database is reported by the write.
-        let mut conn = store.connection().await.ok()?;
+        let mut conn = store.connection(Reach::ALL).await.ok()?;
         let found: Count = diesel::sql_query(SILENT).get_result(&mut conn).await.ok()?;
         (found.many > 0)
             .then(|| "another server is frozen during a transaction and may hold locks".into())

@@ -18,6 +18,7 @@ mod object_blobs;
 mod packed_runs;
 mod postgres;
 mod private_file;
+mod reach;
 mod schema;
 mod shared_key;
 mod sql_types;

@@ -9,6 +9,9 @@ use tempfile::TempDir;
 /// The URL of a running server to use instead, as a superuser and without a database.
 const URL_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES_URL";
 
+/// The role of databases for tests.
+const ROLE: &str = "signalbox_tests";
+
 /// A running server with its data folder.
 pub struct Server {
     url: String,
@@ -77,9 +80,22 @@ impl Server {
         run(&mut own.control(&["-w", "promote"]));
     }
 
-    /// Creates an empty database and returns its URL.
+    /// Creates an empty database of an ordinary role, for which the database keeps organizations
+    /// apart, and returns its URL.
     pub fn create_database(&self) -> String {
         let name = format!("signalbox_{}", uuid::Uuid::new_v4().simple());
+        self.command(&format!(
+            "DO $$ BEGIN CREATE ROLE {ROLE} LOGIN CREATEDB; \
+             EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
+        ));
+        self.command(&format!("CREATE DATABASE {name} OWNER {ROLE}"));
+        let (scheme, rest) = self.url.split_once("://").expect("a URL");
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        format!("{scheme}://{ROLE}@{host}/{name}")
+    }
+
+    /// Runs a command as the superuser.
+    fn command(&self, sql: &str) {
         let psql = binaries().map_or_else(
             || PathBuf::from("psql"),
             |bin| {
@@ -87,11 +103,8 @@ impl Server {
                 if beside.exists() { beside } else { PathBuf::from("psql") }
             },
         );
-        run(Command::new(psql)
-            .args(["-q", "-X", "-d"])
-            .arg(format!("{}/postgres", self.url))
-            .args(["-c", &format!("CREATE DATABASE {name}")]));
-        format!("{}/{name}", self.url)
+        let database = format!("{}/postgres", self.url);
+        run(Command::new(psql).args(["-q", "-X", "-d", &database, "-c", sql]));
     }
 
     /// The URL of the server, without a database.

@@ -620,3 +620,26 @@ CREATE TABLE write_probe (
     writes BIGINT NOT NULL
 );
 INSERT INTO write_probe (id, writes) VALUES (1, 0);
+
+-- A second wall between organizations, beside the conditions of the queries: while the server works for one of them,
+-- it sees and writes the rows of no other. `signalbox.org` is the organization; empty or not set: all of them.
+DO $$
+DECLARE
+    guarded regclass;
+    column_of_org name;
+BEGIN
+    FOR guarded, column_of_org IN
+        SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+            AND (attname = 'org_id' OR (attname = 'id' AND relname = 'orgs'))
+    LOOP
+        EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', guarded);
+        EXECUTE format(
+            'CREATE POLICY one_organization ON %s USING ('
+            '(SELECT COALESCE(current_setting(''signalbox.org'', true), '''') = '''') '
+            'OR %I = (SELECT NULLIF(current_setting(''signalbox.org'', true), '''')::uuid))',
+            guarded, column_of_org
+        );
+    END LOOP;
+END
+$$;

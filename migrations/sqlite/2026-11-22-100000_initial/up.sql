@@ -621,3 +621,4 @@ CREATE TABLE write_probe (
     writes INTEGER NOT NULL
 ) STRICT;
 INSERT INTO write_probe (id, writes) VALUES (1, 0);
+

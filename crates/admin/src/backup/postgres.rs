@@ -11,7 +11,10 @@ use crate::AdminError;
 pub(super) async fn dump(url: &str, to: &Path) -> Result<(), AdminError> {
     let (url, password) = address(url)?;
     let mut command = client("pg_dump", password.as_deref());
-    command.args(["--format=custom", "--no-owner", "--file"]).arg(to).arg(url.as_str());
+    command
+        .args(["--format=custom", "--no-owner", "--enable-row-security", "--file"])
+        .arg(to)
+        .arg(url.as_str());
     run("pg_dump", command).await.map(drop)
 }
 

@@ -6,7 +6,6 @@ use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::BigInt;
 use diesel::{ConnectionError, ConnectionResult, QueryResult};
-use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
 };
@@ -19,17 +18,20 @@ use tokio_postgres::{Config, NoTls};
 
 use crate::columns::{Column, Kind};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::statement::Statement;
 use crate::work::Work;
 
 mod partitions;
+#[cfg(test)]
+mod wall;
 
 pub(crate) use partitions::{RUNS_CAME_SINCE, prepare_day, prune_runs};
 
 #[path = "../stores/mod.rs"]
 pub(crate) mod stores;
 
-use stores::Ended;
+use stores::{Connections, Ended, Pool};
 
 pub(crate) type Conn = AsyncPgConnection;
 
@@ -59,7 +61,7 @@ const SESSION: &str = "SELECT set_config(name, value, false) FROM (VALUES \
 /// A migration has no time limit, and waits for that of another server.
 pub(crate) const FOR_MIGRATIONS: &str = "SET statement_timeout = 0; SET lock_timeout = '10min'";
 
-pub(crate) fn pool(url: &str) -> Result<Pool<Conn>, DbError> {
+pub(crate) fn pool(url: &str) -> Result<Pool, DbError> {
     let mut config = ManagerConfig::default();
     // The driver detects closed connections, so no query is needed before each use.
     config.recycling_method = RecyclingMethod::Fast;
@@ -74,7 +76,7 @@ pub(crate) fn pool(url: &str) -> Result<Pool<Conn>, DbError> {
         .boxed()
     });
     let manager = AsyncDieselConnectionManager::<Conn>::new_with_config(url, config);
-    Pool::builder(manager)
+    Pool::builder(Connections(manager))
         .max_size(CONNECTIONS)
         .wait_timeout(Some(crate::PATIENCE))
         .runtime(deadpool::Runtime::Tokio1)
@@ -126,6 +128,12 @@ async fn open(url: String) -> ConnectionResult<Conn> {
 /// cancelled call leaves no pending statement to the next caller.
 pub(crate) fn work(_: &Conn) -> Option<Work> {
     None
+}
+
+/// Lets a connection see the rows of one organization, as the policies of the tables say.
+pub(crate) async fn restrict(conn: &mut Conn, reach: Reach) -> Result<(), DbError> {
+    let org = reach.org().map(|org| org.to_string()).unwrap_or_default();
+    Ok(conn.batch_execute(&format!("SET signalbox.org = '{org}'")).await?)
 }
 
 pub(crate) async fn begin(conn: &mut Conn) -> Result<(), DbError> {

@@ -3,7 +3,6 @@
 
 use diesel::SqliteConnection;
 use diesel::connection::{AnsiTransactionManager, TransactionManager};
-use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
 };
@@ -14,6 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::columns::{Column, Kind};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::sql_types::Moment;
 use crate::statement::Statement;
 use crate::work::Work;
@@ -25,7 +25,7 @@ pub(crate) mod stores;
 
 pub(crate) use conn::Conn;
 
-use stores::Ended;
+use stores::{Connections, Ended, Pool};
 
 /// The number of connections; more would only wait for each other.
 const CONNECTIONS: usize = 4;
@@ -37,7 +37,7 @@ pub(crate) const WRITERS: usize = 1;
 const SET_UP: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
     PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;";
 
-pub(crate) fn pool(path: &str) -> Result<Pool<Conn>, DbError> {
+pub(crate) fn pool(path: &str) -> Result<Pool, DbError> {
     let mut config = ManagerConfig::default();
     // A file does not disconnect, so no query is needed before each use of a connection.
     config.recycling_method = RecyclingMethod::Fast;
@@ -45,7 +45,7 @@ pub(crate) fn pool(path: &str) -> Result<Pool<Conn>, DbError> {
     config.custom_setup =
         Box::new(move |path: &str| Conn::open(runtime.clone(), path.to_owned(), SET_UP).boxed());
     let manager = AsyncDieselConnectionManager::<Conn>::new_with_config(path, config);
-    Pool::builder(manager)
+    Pool::builder(Connections(manager))
         .max_size(CONNECTIONS)
         .wait_timeout(Some(crate::PATIENCE))
         .runtime(deadpool::Runtime::Tokio1)
@@ -57,6 +57,12 @@ pub(crate) fn pool(path: &str) -> Result<Pool<Conn>, DbError> {
 #[expect(clippy::unnecessary_wraps, reason = "the driver of PostgreSQL has no running statements")]
 pub(crate) fn work(conn: &Conn) -> Option<Work> {
     Some(conn.work().clone())
+}
+
+/// Here only the queries tell organizations apart.
+#[expect(clippy::unused_async, reason = "as for PostgreSQL")]
+pub(crate) async fn restrict(_: &mut Conn, _: Reach) -> Result<(), DbError> {
+    Ok(())
 }
 
 pub(crate) async fn begin(conn: &mut Conn) -> Result<(), DbError> {

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::Store;
 use crate::documents::{Json, Kept, TokenRepos, encode};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::{last_revocation, orgs, tokens};
 use crate::sql_types::Sql;
 
@@ -39,28 +40,31 @@ impl OrgStore for Store {
     async fn create(&self, org: &Org) -> Result<Org, StoreError> {
         let row =
             OrgRow { id: Sql(org.id), slug: org.slug.to_string(), created_at: Sql(org.created_at) };
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                diesel::insert_into(orgs::table)
-                    .values(&row)
-                    .on_conflict(orgs::slug)
-                    .do_nothing()
-                    .execute(conn)
-                    .await?;
-                let kept: OrgRow = orgs::table
-                    .filter(orgs::slug.eq(row.slug))
-                    .select(OrgRow::as_select())
-                    .first(conn)
-                    .await?;
-                kept.into_org()
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    diesel::insert_into(orgs::table)
+                        .values(&row)
+                        .on_conflict(orgs::slug)
+                        .do_nothing()
+                        .execute(conn)
+                        .await?;
+                    let kept: OrgRow = orgs::table
+                        .filter(orgs::slug.eq(row.slug))
+                        .select(OrgRow::as_select())
+                        .first(conn)
+                        .await?;
+                    kept.into_org()
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn find_by_slug(&self, slug: &OrgSlug) -> Result<Option<Org>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let row: Option<OrgRow> = orgs::table
             .filter(orgs::slug.eq(slug.as_str()))
             .select(OrgRow::as_select())
@@ -72,7 +76,7 @@ impl OrgStore for Store {
     }
 
     async fn find(&self, id: OrgId) -> Result<Option<Org>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let row: Option<OrgRow> = orgs::table
             .find(Sql(id))
             .select(OrgRow::as_select())
@@ -84,7 +88,7 @@ impl OrgStore for Store {
     }
 
     async fn list(&self) -> Result<Vec<Org>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let rows: Vec<OrgRow> = orgs::table
             .order(orgs::slug)
             .select(OrgRow::as_select())
@@ -191,18 +195,21 @@ impl TokenRow {
 impl TokenStore for Store {
     async fn insert(&self, token: &Token) -> Result<(), StoreError> {
         let row = NewToken::of(token)?;
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                diesel::insert_into(tokens::table).values(&row).execute(conn).await?;
-                Ok(())
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            token.org,
+            Box::new(move |conn| {
+                async move {
+                    diesel::insert_into(tokens::table).values(&row).execute(conn).await?;
+                    Ok(())
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn find_by_hash(&self, hash: TokenHash) -> Result<Option<Token>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let row: Option<TokenRow> = tokens::table
             .filter(tokens::hash.eq(hex(hash)))
             .select(TokenRow::as_select())
@@ -214,7 +221,7 @@ impl TokenStore for Store {
     }
 
     async fn list(&self, org: Option<OrgId>) -> Result<Vec<Token>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let mut query = tokens::table
             .order((tokens::created_at.desc(), tokens::id))
             .select(TokenRow::as_select())
@@ -232,33 +239,36 @@ impl TokenStore for Store {
         at: Timestamp,
         revocation: Uuid,
     ) -> Result<bool, StoreError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let kept: Option<Option<Timestamp>> = tokens::table
-                    .find(Sql(id))
-                    .select(tokens::revoked_at)
-                    .first(conn)
-                    .await
-                    .optional()?;
-                let Some(kept) = kept else { return Ok(false) };
-                let earlier = kept.map_or(at, |kept| kept.min(at));
-                diesel::update(tokens::table.find(Sql(id)))
-                    .set(tokens::revoked_at.eq(Sql(earlier)))
-                    .execute(conn)
-                    .await?;
-                diesel::update(last_revocation::table)
-                    .set(last_revocation::revocation.eq(Sql(revocation)))
-                    .execute(conn)
-                    .await?;
-                Ok(true)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let kept: Option<Option<Timestamp>> = tokens::table
+                        .find(Sql(id))
+                        .select(tokens::revoked_at)
+                        .first(conn)
+                        .await
+                        .optional()?;
+                    let Some(kept) = kept else { return Ok(false) };
+                    let earlier = kept.map_or(at, |kept| kept.min(at));
+                    diesel::update(tokens::table.find(Sql(id)))
+                        .set(tokens::revoked_at.eq(Sql(earlier)))
+                        .execute(conn)
+                        .await?;
+                    diesel::update(last_revocation::table)
+                        .set(last_revocation::revocation.eq(Sql(revocation)))
+                        .execute(conn)
+                        .await?;
+                    Ok(true)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn last_revocation(&self) -> Result<Uuid, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let last: Sql<Uuid> = last_revocation::table
             .select(last_revocation::revocation)
             .first(&mut conn)

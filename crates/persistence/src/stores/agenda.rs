@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Store;
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::sql_types::{Id, Moment};
 
 /// One row for each kind of work and each organization, each from an index. `$1` is the server.
@@ -66,7 +67,7 @@ struct Row {
 #[async_trait]
 impl AgendaStore for Store {
     async fn agenda(&self, server: Uuid) -> Result<Agenda, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let rows: Vec<Row> = diesel::sql_query(AGENDA)
             .bind::<Id, _>(server)
             .load(&mut conn)

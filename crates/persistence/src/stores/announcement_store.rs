@@ -16,6 +16,7 @@ use super::bulk::{Target, bulk_rows};
 use super::{Conn, Store};
 use crate::documents::number;
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::announcements;
 use crate::sql_types::Sql;
 use crate::statement::Statement;
@@ -128,7 +129,7 @@ impl AnnouncementStore for Store {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<LeasedAnnouncement>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let any: Option<i64> = free!(now)
             .select(announcements::pr_number)
             .first(&mut conn)
@@ -140,8 +141,10 @@ impl AnnouncementStore for Store {
             // The usual case needs no write transaction.
             return Ok(Vec::new());
         }
-        let job =
-            self.write(Box::new(move |conn| lease_rows(conn, limit, holder, now, until).boxed()));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| lease_rows(conn, limit, holder, now, until).boxed()),
+        );
         Ok(job.await?)
     }
 
@@ -154,6 +157,7 @@ impl AnnouncementStore for Store {
         let leased = leased.clone();
         let job = Store::write(
             self,
+            leased.queue,
             Box::new(move |conn| {
                 async move {
                     let (id, pr) = (leased.queue.id, i64::from(leased.pr.0));
@@ -192,6 +196,7 @@ impl AnnouncementStore for Store {
     async fn forget(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let job = Store::write(
             self,
+            Reach::ALL,
             Box::new(move |conn| {
                 async move {
                     let old: Vec<(QueueId, i64)> = announcements::table

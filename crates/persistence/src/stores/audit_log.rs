@@ -14,6 +14,7 @@ use super::bulk::{Target, bulk_rows};
 use super::{Conn, Store};
 use crate::documents::{Json, Kept, encode, values};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::audit;
 use crate::sql_types::{Sql, each};
 
@@ -73,7 +74,8 @@ impl Note {
 impl AuditLog for Store {
     async fn append(&self, record: &AuditRecord) -> Result<(), StoreError> {
         let row = AuditRow::of(record)?;
-        let job = self.write(Box::new(move |conn| async move { row.insert(conn).await }.boxed()));
+        let job = self
+            .write(record.org, Box::new(move |conn| async move { row.insert(conn).await }.boxed()));
         Ok(job.await?)
     }
 
@@ -111,7 +113,7 @@ impl AuditLog for Store {
             let same = audit::at.eq(Sql(at)).and(audit::id.lt(Sql(place.id)));
             query = query.filter(audit::at.lt(Sql(at)).or(same));
         }
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let rows: Vec<Kept<AuditRecord>> = query
             .order((audit::at.desc(), audit::id.desc()))
             .limit(i64::from(limit))
@@ -122,20 +124,23 @@ impl AuditLog for Store {
     }
 
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let old: Vec<Uuid> = audit::table
-                    .filter(audit::at.lt(Sql(before)))
-                    .order(audit::at)
-                    .limit(i64::from(limit))
-                    .select(audit::id)
-                    .load(conn)
-                    .await?;
-                let gone = diesel::delete(audit::table.filter(audit::id.eq_any(each(&old))));
-                Ok(u64::try_from(gone.execute(conn).await?).unwrap_or(0))
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let old: Vec<Uuid> = audit::table
+                        .filter(audit::at.lt(Sql(before)))
+                        .order(audit::at)
+                        .limit(i64::from(limit))
+                        .select(audit::id)
+                        .load(conn)
+                        .await?;
+                    let gone = diesel::delete(audit::table.filter(audit::id.eq_any(each(&old))));
+                    Ok(u64::try_from(gone.execute(conn).await?).unwrap_or(0))
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 }

@@ -10,6 +10,7 @@ use signalbox_domain::time::Timestamp;
 
 use super::Store;
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::check_outputs;
 use crate::sql_types::Sql;
 
@@ -54,6 +55,7 @@ impl CheckLog for Store {
         let row = Row::of(output);
         let job = Store::write(
             self,
+            output.org,
             Box::new(move |conn| {
                 async move {
                     let key = (check_outputs::org_id, check_outputs::run_id, check_outputs::name);
@@ -76,6 +78,7 @@ impl CheckLog for Store {
         let row = Row::of(output);
         let job = Store::write(
             self,
+            output.org,
             Box::new(move |conn| {
                 async move {
                     let key = (&row.org_id, &row.run_id, &row.name);
@@ -98,7 +101,7 @@ impl CheckLog for Store {
         run: RunId,
         check: &str,
     ) -> Result<Option<CheckOutput>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let row: Option<(Timestamp, String)> = check_outputs::table
             .find((Sql(org), Sql(run), check))
             .select((check_outputs::at, check_outputs::output))
@@ -110,7 +113,7 @@ impl CheckLog for Store {
     }
 
     async fn written(&self, org: OrgId, run: RunId) -> Result<Option<Timestamp>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let at: Option<Timestamp> = check_outputs::table
             .filter(check_outputs::org_id.eq(Sql(org)).and(check_outputs::run_id.eq(Sql(run))))
             .order(check_outputs::at.desc())
@@ -125,6 +128,7 @@ impl CheckLog for Store {
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let job = Store::write(
             self,
+            Reach::ALL,
             Box::new(move |conn| {
                 async move {
                     let old: Vec<(OrgId, RunId, String)> = check_outputs::table

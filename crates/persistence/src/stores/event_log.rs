@@ -13,6 +13,7 @@ use super::super::{in_turn_in_log, take_turn_in_log};
 use super::bulk::{Script, Target, bulk_rows};
 use super::{Conn, Store};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::event_log;
 use crate::sql_types::Sql;
 use crate::statement::Statement;
@@ -88,7 +89,7 @@ impl EventLog for Store {
         kinds: Option<&[String]>,
         limit: u32,
     ) -> Result<Vec<PublicEvent>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let mut query = event_log::table
             .filter(event_log::org_id.eq(Sql(org)))
             .filter(event_log::position.gt(position))
@@ -112,7 +113,7 @@ impl EventLog for Store {
     }
 
     async fn event(&self, org: OrgId, id: Uuid) -> Result<Option<PublicEvent>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let row: Option<Row> = event_log::table
             .filter(event_log::org_id.eq(Sql(org)))
             .filter(event_log::id.eq(Sql(id)))
@@ -133,7 +134,7 @@ impl EventLog for Store {
     }
 
     async fn newest(&self, org: OrgId) -> Result<i64, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let newest: Option<i64> = event_log::table
             .filter(event_log::org_id.eq(Sql(org)))
             .select(max(event_log::position))
@@ -144,7 +145,7 @@ impl EventLog for Store {
     }
 
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let old: Vec<i64> = event_log::table
             .filter(event_log::at.lt(Sql(before)))
             .order((event_log::at, event_log::position))

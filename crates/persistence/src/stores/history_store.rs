@@ -81,30 +81,33 @@ impl HistoryStore for Store {
             let same = entries::submitted_at.eq(Sql(at)).and(entries::pr_number.lt(pr));
             query = query.filter(entries::submitted_at.lt(Sql(at)).or(same));
         }
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let rows: Vec<Kept<Entry>> = query.load(&mut conn).await.map_err(DbError::from)?;
         Ok(values(rows))
     }
 
     async fn entries(&self, queue: QueueRef, prs: &[PrNumber]) -> Result<Vec<Entry>, StoreError> {
         let numbers: Vec<i64> = prs.iter().map(|pr| i64::from(pr.0)).collect();
-        let entries = self.snapshot(Box::new(move |conn| {
-            async move {
-                let rows: Vec<Kept<Entry>> = entries_of!(queue)
-                    .filter(entries::pr_number.eq_any(&numbers))
-                    .order(entries::pr_number)
-                    .select(entries::document)
-                    .load(conn)
-                    .await?;
-                let mut found = values(rows);
-                let mut targets = targets_of(conn, queue, &numbers).await?;
-                for entry in &mut found {
-                    entry.targets = targets.remove(&i64::from(entry.pr.0));
+        let entries = self.snapshot(
+            queue,
+            Box::new(move |conn| {
+                async move {
+                    let rows: Vec<Kept<Entry>> = entries_of!(queue)
+                        .filter(entries::pr_number.eq_any(&numbers))
+                        .order(entries::pr_number)
+                        .select(entries::document)
+                        .load(conn)
+                        .await?;
+                    let mut found = values(rows);
+                    let mut targets = targets_of(conn, queue, &numbers).await?;
+                    for entry in &mut found {
+                        entry.targets = targets.remove(&i64::from(entry.pr.0));
+                    }
+                    Ok(found)
                 }
-                Ok(found)
-            }
-            .boxed()
-        }));
+                .boxed()
+            }),
+        );
         Ok(entries.await?)
     }
 
@@ -114,7 +117,7 @@ impl HistoryStore for Store {
         head_branch: &str,
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let rows: Vec<Kept<Entry>> = entries_of!(queue)
             .filter(entries::head_branch.eq(head_branch))
             .order((entries::submitted_at.desc(), entries::pr_number.desc()))
@@ -127,7 +130,7 @@ impl HistoryStore for Store {
     }
 
     async fn runs(&self, queue: QueueRef, wanted: &[RunId]) -> Result<Vec<TestRun>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let rows: Vec<Kept<TestRun>> = runs::table
             .filter(runs::queue_id.eq(Sql(queue.id)))
             .filter(runs::org_id.eq(Sql(queue.org)))
@@ -148,28 +151,31 @@ impl HistoryStore for Store {
         offset: u32,
         limit: u32,
     ) -> Result<TestEnds, StoreError> {
-        let ends = self.snapshot(Box::new(move |conn| {
-            async move {
-                let (since, until) = bounds(within);
-                let all = moves_of!(queue)
-                    .filter(entry_moves::from_state.eq(PrState::Testing.as_str()))
-                    .filter(entry_moves::at.between(Sql(since), Sql(until)));
-                let total: i64 = all.count().get_result(conn).await?;
-                let rows: Vec<MoveRow> = all
-                    .order((
-                        entry_moves::at.desc(),
-                        entry_moves::number.desc(),
-                        entry_moves::ordinal.desc(),
-                    ))
-                    .offset(i64::from(offset))
-                    .limit(i64::from(limit))
-                    .select(move_columns!())
-                    .load(conn)
-                    .await?;
-                Ok(TestEnds { moves: read_all(rows)?, total: number("move", total)? })
-            }
-            .boxed()
-        }));
+        let ends = self.snapshot(
+            queue,
+            Box::new(move |conn| {
+                async move {
+                    let (since, until) = bounds(within);
+                    let all = moves_of!(queue)
+                        .filter(entry_moves::from_state.eq(PrState::Testing.as_str()))
+                        .filter(entry_moves::at.between(Sql(since), Sql(until)));
+                    let total: i64 = all.count().get_result(conn).await?;
+                    let rows: Vec<MoveRow> = all
+                        .order((
+                            entry_moves::at.desc(),
+                            entry_moves::number.desc(),
+                            entry_moves::ordinal.desc(),
+                        ))
+                        .offset(i64::from(offset))
+                        .limit(i64::from(limit))
+                        .select(move_columns!())
+                        .load(conn)
+                        .await?;
+                    Ok(TestEnds { moves: read_all(rows)?, total: number("move", total)? })
+                }
+                .boxed()
+            }),
+        );
         Ok(ends.await?)
     }
 
@@ -179,7 +185,7 @@ impl HistoryStore for Store {
         of: &[EntryId],
         number: u64,
     ) -> Result<Vec<Move>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let rows: Vec<MoveRow> = moves_of!(queue)
             .filter(entry_moves::entry_id.eq_any(each(of)))
             .filter(entry_moves::number.ge(column(number)))
@@ -197,7 +203,7 @@ impl HistoryStore for Store {
         entry: EntryId,
         limit: u32,
     ) -> Result<Vec<Move>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let rows: Vec<MoveRow> = moves_of!(queue)
             .filter(entry_moves::entry_id.eq(Sql(entry)))
             .order((entry_moves::number.desc(), entry_moves::ordinal.desc()))
@@ -210,7 +216,7 @@ impl HistoryStore for Store {
     }
 
     async fn passes(&self, queue: QueueRef, limit: u32) -> Result<Vec<Move>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let rows: Vec<MoveRow> = moves_of!(queue)
             .filter(entry_moves::from_state.eq(PrState::Testing.as_str()))
             .filter(entry_moves::to_state.eq(PrState::TestsPassed.as_str()))

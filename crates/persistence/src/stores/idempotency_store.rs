@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::super::Conn;
 use super::Store;
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::idempotency_keys as keys;
 use crate::sql_types::Sql;
 
@@ -68,6 +69,7 @@ impl IdempotencyStore for Store {
         let request = request.clone();
         let job = Store::write(
             self,
+            request.org,
             Box::new(move |conn| {
                 async move {
                     if insert(conn, &request, until).await? {
@@ -101,6 +103,7 @@ impl IdempotencyStore for Store {
         let (request, reply) = (request.clone(), reply.clone());
         let job = Store::write(
             self,
+            request.org,
             Box::new(move |conn| {
                 async move {
                     let place = keys::table.find((Sql(request.token), request.key));
@@ -126,6 +129,7 @@ impl IdempotencyStore for Store {
         let request = request.clone();
         let job = Store::write(
             self,
+            request.org,
             Box::new(move |conn| {
                 async move {
                     let place = keys::table.find((Sql(request.token), request.key));
@@ -144,6 +148,7 @@ impl IdempotencyStore for Store {
     async fn forget(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let job = Store::write(
             self,
+            Reach::ALL,
             Box::new(move |conn| {
                 async move {
                     let old: Vec<(Sql<TokenId>, String)> = keys::table

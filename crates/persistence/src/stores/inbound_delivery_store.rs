@@ -11,13 +11,14 @@ use signalbox_domain::time::Timestamp;
 
 use super::Store;
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::heard_events;
 use crate::sql_types::Sql;
 
 #[async_trait]
 impl InboundDeliveryStore for Store {
     async fn was_taken(&self, org: OrgId, host: &HostId, id: &str) -> Result<bool, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let row = heard_events::table.find((Sql(org), host.as_str(), id));
         let known = diesel::select(exists(row)).get_result(&mut conn).await;
         Ok(known.map_err(DbError::from)?)
@@ -38,6 +39,7 @@ impl InboundDeliveryStore for Store {
         );
         let job = Store::write(
             self,
+            org,
             Box::new(move |conn| {
                 async move {
                     let written = diesel::insert_into(heard_events::table)
@@ -56,6 +58,7 @@ impl InboundDeliveryStore for Store {
     async fn forget(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let job = Store::write(
             self,
+            Reach::ALL,
             Box::new(move |conn| {
                 async move {
                     let old: Vec<(OrgId, String, String)> = heard_events::table

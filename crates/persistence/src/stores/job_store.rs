@@ -12,6 +12,7 @@ use super::super::locked;
 use super::{Conn, Store};
 use crate::documents::number;
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::jobs;
 use crate::sql_types::Sql;
 
@@ -22,6 +23,7 @@ impl JobStore for Store {
         let latest: Vec<(String, Timestamp)> = latest.collect();
         let job = Store::write(
             self,
+            Reach::ALL,
             Box::new(move |conn| {
                 async move {
                     for (kind, latest) in &latest {
@@ -56,8 +58,10 @@ impl JobStore for Store {
         until: Timestamp,
     ) -> Result<Vec<LeasedJob>, StoreError> {
         let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-        let job =
-            self.write(Box::new(move |conn| lease_rows(conn, kinds, server, now, until).boxed()));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| lease_rows(conn, kinds, server, now, until).boxed()),
+        );
         Ok(job.await?)
     }
 
@@ -65,6 +69,7 @@ impl JobStore for Store {
         let token = token.clone();
         let job = Store::write(
             self,
+            Reach::ALL,
             Box::new(move |conn| {
                 async move {
                     let renewed = diesel::update(jobs::table.find(&token.kind))
@@ -91,6 +96,7 @@ impl JobStore for Store {
         let error: Option<String> = error.map(|error| error.chars().take(1_024).collect());
         let job = Store::write(
             self,
+            Reach::ALL,
             Box::new(move |conn| {
                 async move {
                     let row =
@@ -119,6 +125,7 @@ impl JobStore for Store {
     async fn hand_back(&self, server: Option<Uuid>) -> Result<u64, StoreError> {
         let job = Store::write(
             self,
+            Reach::ALL,
             Box::new(move |conn| {
                 async move {
                     let held = diesel::update(jobs::table).filter(jobs::server.is_not_null());

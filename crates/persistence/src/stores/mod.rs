@@ -15,6 +15,7 @@ mod inbound_delivery_store;
 mod job_store;
 mod lent;
 mod outbox;
+mod pooled;
 mod pull_request_store;
 mod queue_store;
 mod read_store;
@@ -31,7 +32,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use diesel_async::TransactionManager;
-use diesel_async::pooled_connection::deadpool::Pool;
 use futures_util::future::BoxFuture;
 use signalbox_domain::ports::{
     AccountStores, FlakyStores, HostStores, QueueStores, RuntimeStores, Stores, WebhookStores,
@@ -41,15 +41,17 @@ use tokio::sync::Semaphore;
 
 use super::{Conn, WRITERS, begin, begin_snapshot, transact};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::statement::Statement;
 use crate::trouble::Troubles;
 
 pub(crate) use lent::Lent;
+pub(crate) use pooled::{Connections, Pool};
 
 /// All stores of one database.
 #[derive(Clone)]
 pub(crate) struct Store {
-    pool: Pool<Conn>,
+    pool: Pool,
     /// Transactions run on this runtime, independently of their callers' runtimes.
     runtime: Handle,
     /// Permits of writing transactions, so that some connections are always left for readers.
@@ -67,7 +69,7 @@ type Job<T> = Box<dyn for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, Db
 
 impl Store {
     /// Creates the stores on a pool. Transactions run on the current runtime.
-    pub(crate) fn new(pool: Pool<Conn>) -> Self {
+    pub(crate) fn new(pool: Pool) -> Self {
         Self {
             pool,
             runtime: Handle::current(),
@@ -126,8 +128,10 @@ impl Store {
         self.probes.clone()
     }
 
-    /// Takes a connection from the pool. The caller may be cancelled during a statement.
-    pub(crate) async fn connection(&self) -> Result<Lent, DbError> {
+    /// Takes a connection from the pool, which sees these rows. The caller may be cancelled during a
+    /// statement.
+    pub(crate) async fn connection(&self, reach: impl Into<Reach>) -> Result<Lent, DbError> {
+        let reach = reach.into();
         self.uses.fetch_add(1, Ordering::Relaxed);
         // Pool errors may contain the URL with its password: only the database's own message is
         // passed on.
@@ -143,21 +147,35 @@ impl Store {
             }
             _ => DbError::Connection("the pool is closed".to_owned()),
         })?;
-        Ok(Lent::new(lent, self.runtime.clone()))
+        let mut lent = Lent::new(lent, self.runtime.clone());
+        if let Err(error) = lent.restrict(reach).await {
+            lent.discard();
+            return Err(error);
+        }
+        Ok(lent)
     }
 
     /// Runs a job in a writing transaction, in a task of its own, so that a cancelled caller leaves
     /// no open transaction.
-    pub(crate) async fn write<T: Send + 'static>(&self, job: Job<T>) -> Result<T, DbError> {
-        let store = self.clone();
-        self.in_turn(async move { store.transaction(true, job).await }).await
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        reach: impl Into<Reach>,
+        job: Job<T>,
+    ) -> Result<T, DbError> {
+        let (store, reach) = (self.clone(), reach.into());
+        self.in_turn(async move { store.transaction(true, reach, job).await }).await
     }
 
     /// Executes statements as [`transact`] does, in a task of its own, as [`Store::write`].
-    async fn write_if(&self, first: Statement, others: Vec<Statement>) -> Result<(), DbError> {
-        let store = self.clone();
+    async fn write_if(
+        &self,
+        reach: impl Into<Reach>,
+        first: Statement,
+        others: Vec<Statement>,
+    ) -> Result<(), DbError> {
+        let (store, reach) = (self.clone(), reach.into());
         let done = async move {
-            let mut lent = store.connection().await?;
+            let mut lent = store.connection(reach).await?;
             transact(&mut lent, first, others).await.map_err(|Ended { error, usable }| {
                 if !usable {
                     lent.discard();
@@ -190,9 +208,13 @@ impl Store {
     }
 
     /// Runs a job that reads several tables in one snapshot.
-    async fn snapshot<T: Send + 'static>(&self, job: Job<T>) -> Result<T, DbError> {
-        let store = self.clone();
-        self.apart(async move { store.transaction(false, job).await }).await
+    async fn snapshot<T: Send + 'static>(
+        &self,
+        reach: impl Into<Reach>,
+        job: Job<T>,
+    ) -> Result<T, DbError> {
+        let (store, reach) = (self.clone(), reach.into());
+        self.apart(async move { store.transaction(false, reach, job).await }).await
     }
 
     async fn apart<T: Send + 'static>(
@@ -202,8 +224,13 @@ impl Store {
         self.runtime.spawn(work).await.map_err(|error| DbError::Stopped(Box::new(error)))?
     }
 
-    async fn transaction<T: Send + 'static>(&self, write: bool, job: Job<T>) -> Result<T, DbError> {
-        let mut lent = self.connection().await?;
+    async fn transaction<T: Send + 'static>(
+        &self,
+        write: bool,
+        reach: Reach,
+        job: Job<T>,
+    ) -> Result<T, DbError> {
+        let mut lent = self.connection(reach).await?;
         let conn: &mut Conn = &mut lent;
         let done = async {
             if write {

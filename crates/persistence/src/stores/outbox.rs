@@ -16,6 +16,7 @@ use super::super::locked;
 use super::{Conn, Store};
 use crate::documents::{EffectDocument, Kept, number};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::outbox;
 use crate::sql_types::Sql;
 
@@ -40,38 +41,45 @@ impl Outbox for Store {
             // The usual case needs no write transaction.
             return Ok(Vec::new());
         }
-        let job = self.write(Box::new(move |conn| {
-            lease_rows(conn, class, limit, holder, now, until).boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| lease_rows(conn, class, limit, holder, now, until).boxed()),
+        );
         Ok(job.await?)
     }
 
     async fn renew(&self, token: LeaseToken, until: Timestamp) -> Result<bool, StoreError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let renewed = diesel::update(outbox::table)
-                    .filter(outbox::position.eq(token.row))
-                    .filter(outbox::lease.eq(Sql(token.lease)))
-                    .set(outbox::leased_until.eq(Sql(until)))
-                    .execute(conn)
-                    .await?;
-                Ok(renewed == 1)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let renewed = diesel::update(outbox::table)
+                        .filter(outbox::position.eq(token.row))
+                        .filter(outbox::lease.eq(Sql(token.lease)))
+                        .set(outbox::leased_until.eq(Sql(until)))
+                        .execute(conn)
+                        .await?;
+                    Ok(renewed == 1)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn finish(&self, token: LeaseToken) -> Result<bool, StoreError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let held = outbox::table
-                    .filter(outbox::position.eq(token.row))
-                    .filter(outbox::lease.eq(Sql(token.lease)));
-                Ok(diesel::delete(held).execute(conn).await? == 1)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let held = outbox::table
+                        .filter(outbox::position.eq(token.row))
+                        .filter(outbox::lease.eq(Sql(token.lease)));
+                    Ok(diesel::delete(held).execute(conn).await? == 1)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
@@ -83,46 +91,52 @@ impl Outbox for Store {
         error: &str,
     ) -> Result<bool, StoreError> {
         let error: String = error.chars().take(1_024).filter(|it| *it != '\0').collect();
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let given_back = diesel::update(outbox::table)
-                    .filter(outbox::position.eq(token.row))
-                    .filter(outbox::lease.eq(Sql(token.lease)))
-                    .set((
-                        outbox::lease.eq(None::<Uuid>),
-                        outbox::holder.eq(None::<Uuid>),
-                        outbox::leased_until.eq(None::<Timestamp>),
-                        outbox::due_at.eq(Sql(at)),
-                        outbox::failing_since.eq(Sql(failing_since)),
-                        outbox::last_error.eq(error),
-                    ))
-                    .execute(conn)
-                    .await?;
-                Ok(given_back == 1)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let given_back = diesel::update(outbox::table)
+                        .filter(outbox::position.eq(token.row))
+                        .filter(outbox::lease.eq(Sql(token.lease)))
+                        .set((
+                            outbox::lease.eq(None::<Uuid>),
+                            outbox::holder.eq(None::<Uuid>),
+                            outbox::leased_until.eq(None::<Timestamp>),
+                            outbox::due_at.eq(Sql(at)),
+                            outbox::failing_since.eq(Sql(failing_since)),
+                            outbox::last_error.eq(error),
+                        ))
+                        .execute(conn)
+                        .await?;
+                    Ok(given_back == 1)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn revoke_checks(&self, queue: QueueRef, run: RunId) -> Result<u64, StoreError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let rows = outbox::table
-                    .filter(outbox::queue_id.eq(Sql(queue.id)))
-                    .filter(outbox::org_id.eq(Sql(queue.org)))
-                    .filter(outbox::run_id.eq(Sql(run)))
-                    .filter(outbox::lane.eq(EffectClass::Checks.as_str()));
-                let removed = diesel::delete(rows).execute(conn).await?;
-                Ok(u64::try_from(removed).unwrap_or(0))
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            queue,
+            Box::new(move |conn| {
+                async move {
+                    let rows = outbox::table
+                        .filter(outbox::queue_id.eq(Sql(queue.id)))
+                        .filter(outbox::org_id.eq(Sql(queue.org)))
+                        .filter(outbox::run_id.eq(Sql(run)))
+                        .filter(outbox::lane.eq(EffectClass::Checks.as_str()));
+                    let removed = diesel::delete(rows).execute(conn).await?;
+                    Ok(u64::try_from(removed).unwrap_or(0))
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn answering(&self, queue: QueueRef) -> Result<Vec<RunId>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let rows: Vec<Kept<EffectDocument>> = outbox::table
             .filter(outbox::queue_id.eq(Sql(queue.id)))
             .filter(outbox::org_id.eq(Sql(queue.org)))
@@ -142,25 +156,28 @@ impl Outbox for Store {
     }
 
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let leased = diesel::update(outbox::table).filter(outbox::holder.is_not_null());
-                let mut leased = leased.into_boxed();
-                if let Some(holder) = holder {
-                    leased = leased.filter(outbox::holder.eq(Sql(holder)));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let leased = diesel::update(outbox::table).filter(outbox::holder.is_not_null());
+                    let mut leased = leased.into_boxed();
+                    if let Some(holder) = holder {
+                        leased = leased.filter(outbox::holder.eq(Sql(holder)));
+                    }
+                    let given_back = leased
+                        .set((
+                            outbox::lease.eq(None::<Uuid>),
+                            outbox::holder.eq(None::<Uuid>),
+                            outbox::leased_until.eq(None::<Timestamp>),
+                        ))
+                        .execute(conn)
+                        .await?;
+                    Ok(u64::try_from(given_back).unwrap_or(0))
                 }
-                let given_back = leased
-                    .set((
-                        outbox::lease.eq(None::<Uuid>),
-                        outbox::holder.eq(None::<Uuid>),
-                        outbox::leased_until.eq(None::<Timestamp>),
-                    ))
-                    .execute(conn)
-                    .await?;
-                Ok(u64::try_from(given_back).unwrap_or(0))
-            }
-            .boxed()
-        }));
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
@@ -170,7 +187,7 @@ impl Outbox for Store {
         before: Timestamp,
         limit: u32,
     ) -> Result<Failing, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue.map(|it| it.org)).await?;
         let failing = || {
             let rows = outbox::table.filter(outbox::failing_since.le(Sql(before)));
             let mut rows = rows.into_boxed();
@@ -206,7 +223,7 @@ impl Outbox for Store {
     }
 
     async fn backlog(&self, class: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let (due, oldest): (i64, Option<Timestamp>) = outbox::table
             .filter(outbox::lane.eq(class.as_str()))
             .filter(outbox::due_at.le(Sql(now)))

@@ -121,7 +121,7 @@ async fn open(conn: &mut Conn, new: NewPullRequest) -> Result<StoredPullRequest,
 impl PullRequestStore for Store {
     async fn open(&self, new: &NewPullRequest) -> Result<StoredPullRequest, StoreError> {
         let new = new.clone();
-        Ok(self.write(Box::new(move |conn| open(conn, new).boxed())).await?)
+        Ok(self.write(new.org, Box::new(move |conn| open(conn, new).boxed())).await?)
     }
 
     async fn find(
@@ -130,7 +130,7 @@ impl PullRequestStore for Store {
         repo: RepoId,
         number: PrNumber,
     ) -> Result<Option<StoredPullRequest>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let row: Option<Row> = pull_requests::table
             .filter(pull_requests::org_id.eq(Sql(org)))
             .filter(pull_requests::repo_id.eq(Sql(repo)))
@@ -150,7 +150,7 @@ impl PullRequestStore for Store {
         topic: &str,
         base: &BranchName,
     ) -> Result<Option<StoredPullRequest>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let row: Option<Row> = pull_requests::table
             .filter(pull_requests::org_id.eq(Sql(org)))
             .filter(pull_requests::repo_id.eq(Sql(repo)))
@@ -172,7 +172,7 @@ impl PullRequestStore for Store {
         repo: RepoId,
         branch: &BranchName,
     ) -> Result<Option<StoredPullRequest>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let rows: Vec<Row> = pull_requests::table
             .filter(pull_requests::org_id.eq(Sql(org)))
             .filter(pull_requests::repo_id.eq(Sql(repo)))
@@ -189,16 +189,19 @@ impl PullRequestStore for Store {
 
     async fn update(&self, pull_request: &StoredPullRequest) -> Result<bool, StoreError> {
         let row = Row::of(pull_request);
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let kept = pull_requests::table
-                    .filter(pull_requests::org_id.eq(row.org_id))
-                    .filter(pull_requests::repo_id.eq(row.repo_id))
-                    .filter(pull_requests::number.eq(row.number));
-                Ok(diesel::update(kept).set(&row).execute(conn).await? == 1)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            pull_request.org,
+            Box::new(move |conn| {
+                async move {
+                    let kept = pull_requests::table
+                        .filter(pull_requests::org_id.eq(row.org_id))
+                        .filter(pull_requests::repo_id.eq(row.repo_id))
+                        .filter(pull_requests::number.eq(row.number));
+                    Ok(diesel::update(kept).set(&row).execute(conn).await? == 1)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
@@ -208,7 +211,7 @@ impl PullRequestStore for Store {
         repo: RepoId,
     ) -> Result<Vec<OpenPullRequest>, StoreError> {
         let what = "pull request";
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let rows: Vec<(i64, Option<String>, String, Timestamp)> = pull_requests::table
             .filter(pull_requests::org_id.eq(Sql(org)))
             .filter(pull_requests::repo_id.eq(Sql(repo)))
@@ -241,7 +244,7 @@ impl PullRequestStore for Store {
         repo: RepoId,
         only_open: bool,
     ) -> Result<Vec<StoredPullRequest>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let mut query = pull_requests::table
             .filter(pull_requests::org_id.eq(Sql(org)))
             .filter(pull_requests::repo_id.eq(Sql(repo)))

@@ -20,6 +20,7 @@ use super::rows::{CommitStatements, QueueRow};
 use super::{Conn, Store};
 use crate::documents::{Kept, values};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::{entries, impacted_targets, queues, repos, runs};
 use crate::sql_types::Sql;
 
@@ -27,13 +28,16 @@ use crate::sql_types::Sql;
 impl QueueStore for Store {
     async fn create(&self, queue: &Queue) -> Result<(), CreateError> {
         let row = QueueRow::of(queue)?;
-        self.write(Box::new(move |conn| {
-            async move {
-                diesel::insert_into(queues::table).values(&row).execute(conn).await?;
-                Ok(())
-            }
-            .boxed()
-        }))
+        self.write(
+            queue.header.org,
+            Box::new(move |conn| {
+                async move {
+                    diesel::insert_into(queues::table).values(&row).execute(conn).await?;
+                    Ok(())
+                }
+                .boxed()
+            }),
+        )
         .await
         .map_err(CreateError::from)
     }
@@ -44,7 +48,7 @@ impl QueueStore for Store {
         repo: RepoId,
         branch: &BranchName,
     ) -> Result<Option<QueueRef>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let found: Option<QueueId> = queues::table
             .filter(queues::org_id.eq(Sql(org)))
             .filter(queues::repo_id.eq(Sql(repo)))
@@ -65,7 +69,7 @@ impl QueueStore for Store {
         any_case: bool,
         branch: &BranchName,
     ) -> Result<Option<Located>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let of_branch = queues::repo_id
             .eq(repos::id)
             .and(queues::branch.eq(branch.as_str()))
@@ -90,14 +94,14 @@ impl QueueStore for Store {
         known: Option<Version>,
     ) -> Result<Option<Loaded>, StoreError> {
         if let Some(known) = known {
-            let mut conn = self.connection().await?;
+            let mut conn = self.connection(queue).await?;
             match version_of(&mut conn, queue).await? {
                 None => return Ok(None),
                 Some(version) if version == known.0 => return Ok(Some(Loaded::Current)),
                 Some(_) => {}
             }
         }
-        let job = self.snapshot(Box::new(move |conn| load_whole(conn, queue).boxed()));
+        let job = self.snapshot(queue, Box::new(move |conn| load_whole(conn, queue).boxed()));
         Ok(job.await?.map(|(queue, version)| Loaded::Fresh(Box::new(queue), version)))
     }
 
@@ -108,7 +112,7 @@ impl QueueStore for Store {
         pr: PrNumber,
     ) -> Result<Option<(Loaded, Option<ReportedTargets>)>, StoreError> {
         if let Some(known) = known {
-            let mut conn = self.connection().await?;
+            let mut conn = self.connection(queue).await?;
             let of_pr = impacted_targets::queue_id
                 .eq(queues::id)
                 .and(impacted_targets::pr_number.eq(i64::from(pr.0)));
@@ -136,7 +140,7 @@ impl QueueStore for Store {
 
     async fn commit(&self, commit: &Commit<'_>) -> Result<Version, CommitError> {
         let CommitStatements { queue, others } = CommitStatements::of(commit)?;
-        self.write_if(queue, others).await?;
+        self.write_if(commit.queue, queue, others).await?;
         Ok(Version(commit.expected.0 + 1))
     }
 
@@ -145,7 +149,7 @@ impl QueueStore for Store {
         org: Option<OrgId>,
         repo: Option<RepoId>,
     ) -> Result<Vec<QueueKey>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let mut query = queues::table
             .filter(queues::deleted.eq(false))
             .select((queues::org_id, queues::id, queues::repo_id, queues::branch))
@@ -165,7 +169,7 @@ impl QueueStore for Store {
         &self,
         watched_at: Option<Timestamp>,
     ) -> Result<Vec<(QueueKey, Version)>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let mut query = queues::table
             .filter(queues::deleted.eq(false))
             .select((
@@ -183,7 +187,7 @@ impl QueueStore for Store {
     }
 
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<QueueRef>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let rows: Vec<(OrgId, QueueId)> = queues::table
             .filter(queues::next_deadline.le(Sql(at)))
             .filter(queues::deleted.eq(false))
@@ -201,7 +205,7 @@ impl QueueStore for Store {
         queue: QueueRef,
         pr: PrNumber,
     ) -> Result<Option<ReportedTargets>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let row: Option<Kept<ReportedTargets>> = impacted_targets::table
             .filter(impacted_targets::queue_id.eq(Sql(queue.id)))
             .filter(impacted_targets::org_id.eq(Sql(queue.org)))

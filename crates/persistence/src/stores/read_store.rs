@@ -32,7 +32,7 @@ type Counts = BTreeMap<QueueId, Vec<(PrState, bool, u64)>>;
 impl ReadStore for Store {
     async fn entry(&self, queue: QueueRef, pr: PrNumber) -> Result<Option<Entry>, StoreError> {
         let row: Option<Kept<Entry>> = {
-            let mut conn = self.connection().await?;
+            let mut conn = self.connection(queue).await?;
             entries::table
                 .filter(entries::queue_id.eq(Sql(queue.id)))
                 .filter(entries::org_id.eq(Sql(queue.org)))
@@ -49,7 +49,7 @@ impl ReadStore for Store {
     }
 
     async fn run(&self, queue: QueueRef, run: RunId) -> Result<Option<TestRun>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let row: Option<Kept<TestRun>> = runs::table
             .filter(runs::queue_id.eq(Sql(queue.id)))
             .filter(runs::org_id.eq(Sql(queue.org)))
@@ -68,7 +68,7 @@ impl ReadStore for Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<JournalRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(queue).await?;
         let rows: Vec<Kept<JournalRecord>> = journal::table
             .filter(journal::queue_id.eq(Sql(queue.id)))
             .filter(journal::org_id.eq(Sql(queue.org)))
@@ -87,7 +87,7 @@ impl ReadStore for Store {
         scope: MetricsScope,
         since: Timestamp,
     ) -> Result<Vec<MoveRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(scope.org).await?;
         let mut query = entry_moves::table
             .filter(entry_moves::org_id.eq(Sql(scope.org)))
             .filter(entry_moves::at.ge(Sql(since)))
@@ -112,7 +112,7 @@ impl ReadStore for Store {
         scope: MetricsScope,
         since: Timestamp,
     ) -> Result<Vec<(QueueRef, Stay)>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(scope.org).await?;
         let mut query = entry_moves::table
             .filter(entry_moves::org_id.eq(Sql(scope.org)))
             .filter(entry_moves::at.ge(Sql(since)))
@@ -144,7 +144,7 @@ impl ReadStore for Store {
     }
 
     async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(scope.org).await?;
         let mut query = queues::table
             .inner_join(repos::table)
             .filter(queues::org_id.eq(Sql(scope.org)))

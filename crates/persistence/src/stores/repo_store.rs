@@ -128,25 +128,28 @@ impl RepoStore for Store {
             path: repository.path.clone(),
             created_at: Sql(repository.created_at),
         };
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let mut kept = named(conn, row.org_id.0, &name, any_case).await?;
-                if kept.is_none() {
-                    insert(conn, &row, &name, any_case).await?;
-                    kept = named(conn, row.org_id.0, &name, any_case).await?;
+        let job = self.write(
+            repository.org,
+            Box::new(move |conn| {
+                async move {
+                    let mut kept = named(conn, row.org_id.0, &name, any_case).await?;
+                    if kept.is_none() {
+                        insert(conn, &row, &name, any_case).await?;
+                        kept = named(conn, row.org_id.0, &name, any_case).await?;
+                    }
+                    let mut kept = kept.ok_or(DbError::Conflict)?;
+                    if row.path.is_some() && kept.path != row.path {
+                        diesel::update(repos::table.filter(repos::id.eq(kept.id)))
+                            .set(repos::path.eq(&row.path))
+                            .execute(conn)
+                            .await?;
+                        kept.path.clone_from(&row.path);
+                    }
+                    kept.into_repository()
                 }
-                let mut kept = kept.ok_or(DbError::Conflict)?;
-                if row.path.is_some() && kept.path != row.path {
-                    diesel::update(repos::table.filter(repos::id.eq(kept.id)))
-                        .set(repos::path.eq(&row.path))
-                        .execute(conn)
-                        .await?;
-                    kept.path.clone_from(&row.path);
-                }
-                kept.into_repository()
-            }
-            .boxed()
-        }));
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
@@ -156,13 +159,13 @@ impl RepoStore for Store {
         name: &RepoName,
         any_case: bool,
     ) -> Result<Option<Repository>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let row = named(&mut conn, org, name, any_case).await?;
         Ok(row.map(RepoRow::into_repository).transpose()?)
     }
 
     async fn find(&self, org: OrgId, id: RepoId) -> Result<Option<Repository>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let row: Option<RepoRow> = repos::table
             .filter(repos::org_id.eq(Sql(org)))
             .filter(repos::id.eq(Sql(id)))
@@ -175,7 +178,7 @@ impl RepoStore for Store {
     }
 
     async fn list(&self, org: Option<OrgId>) -> Result<Vec<Repository>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let mut query = repos::table
             .order((repos::host, repos::owner, repos::name, repos::org_id))
             .select(RepoRow::as_select())

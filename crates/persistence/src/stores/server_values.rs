@@ -6,12 +6,13 @@ use futures_util::FutureExt;
 
 use super::Store;
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::server_keys;
 
 impl Store {
     /// The value of this name.
     pub(crate) async fn server_value(&self, name: &str) -> Result<Option<String>, DbError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let found = server_keys::table.find(name).select(server_keys::value);
         Ok(found.first(&mut conn).await.optional()?)
     }
@@ -22,18 +23,21 @@ impl Store {
         name: &'static str,
         value: String,
     ) -> Result<String, DbError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                diesel::insert_into(server_keys::table)
-                    .values((server_keys::name.eq(name), server_keys::value.eq(value)))
-                    .on_conflict_do_nothing()
-                    .execute(conn)
-                    .await?;
-                let kept = server_keys::table.find(name).select(server_keys::value);
-                Ok(kept.first(conn).await?)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    diesel::insert_into(server_keys::table)
+                        .values((server_keys::name.eq(name), server_keys::value.eq(value)))
+                        .on_conflict_do_nothing()
+                        .execute(conn)
+                        .await?;
+                    let kept = server_keys::table.find(name).select(server_keys::value);
+                    Ok(kept.first(conn).await?)
+                }
+                .boxed()
+            }),
+        );
         job.await
     }
 
@@ -44,24 +48,27 @@ impl Store {
         old: String,
         new: Option<String>,
     ) -> Result<(), DbError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let known = server_keys::table
-                    .filter(server_keys::name.eq(name))
-                    .filter(server_keys::value.eq(old));
-                match new {
-                    Some(new) => {
-                        let set = server_keys::value.eq(new);
-                        diesel::update(known).set(set).execute(conn).await?;
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let known = server_keys::table
+                        .filter(server_keys::name.eq(name))
+                        .filter(server_keys::value.eq(old));
+                    match new {
+                        Some(new) => {
+                            let set = server_keys::value.eq(new);
+                            diesel::update(known).set(set).execute(conn).await?;
+                        }
+                        None => {
+                            diesel::delete(known).execute(conn).await?;
+                        }
                     }
-                    None => {
-                        diesel::delete(known).execute(conn).await?;
-                    }
+                    Ok(())
                 }
-                Ok(())
-            }
-            .boxed()
-        }));
+                .boxed()
+            }),
+        );
         job.await
     }
 }

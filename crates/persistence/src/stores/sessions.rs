@@ -13,6 +13,7 @@ use signalbox_domain::token::TokenHash;
 use super::Store;
 use super::accounts::{hex, unhex};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::sessions;
 use crate::sql_types::Sql;
 
@@ -57,18 +58,21 @@ impl SessionRow {
 impl SessionStore for Store {
     async fn begin(&self, session: &Session) -> Result<(), StoreError> {
         let row = SessionRow::of(session);
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                diesel::insert_into(sessions::table).values(&row).execute(conn).await?;
-                Ok(())
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            session.org,
+            Box::new(move |conn| {
+                async move {
+                    diesel::insert_into(sessions::table).values(&row).execute(conn).await?;
+                    Ok(())
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn session(&self, hash: SessionHash) -> Result<Option<Session>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let row: Option<SessionRow> = sessions::table
             .find(key(hash))
             .select(SessionRow::as_select())
@@ -81,38 +85,48 @@ impl SessionStore for Store {
 
     async fn note_use(&self, hash: SessionHash, at: Timestamp) -> Result<(), StoreError> {
         let (key, at) = (key(hash), at);
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let noted = sessions::table.find(key).filter(sessions::seen_at.lt(Sql(at)));
-                diesel::update(noted).set(sessions::seen_at.eq(Sql(at))).execute(conn).await?;
-                Ok(())
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let noted = sessions::table.find(key).filter(sessions::seen_at.lt(Sql(at)));
+                    diesel::update(noted).set(sessions::seen_at.eq(Sql(at))).execute(conn).await?;
+                    Ok(())
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn end(&self, hash: SessionHash) -> Result<bool, StoreError> {
         let key = key(hash);
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let gone = diesel::delete(sessions::table.find(key)).execute(conn).await?;
-                Ok(gone > 0)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let gone = diesel::delete(sessions::table.find(key)).execute(conn).await?;
+                    Ok(gone > 0)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn prune(&self, seen: Timestamp, created: Timestamp) -> Result<u64, StoreError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let old = sessions::seen_at.lt(Sql(seen)).or(sessions::created_at.lt(Sql(created)));
-                let gone = diesel::delete(sessions::table.filter(old)).execute(conn).await?;
-                Ok(u64::try_from(gone).unwrap_or(u64::MAX))
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let old =
+                        sessions::seen_at.lt(Sql(seen)).or(sessions::created_at.lt(Sql(created)));
+                    let gone = diesel::delete(sessions::table.filter(old)).execute(conn).await?;
+                    Ok(u64::try_from(gone).unwrap_or(u64::MAX))
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 }

@@ -15,6 +15,7 @@ use super::upload_leases as leases;
 use super::{Conn, Store};
 use crate::documents::{Kept, encode, values};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::{public_repo_ids, upload_jobs, uploads};
 use crate::sql_types::{Sql, each};
 
@@ -65,31 +66,34 @@ impl UploadStore for Store {
         secret: Option<ContentHash>,
     ) -> Result<bool, StoreError> {
         let record = record.clone();
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let created = diesel::insert_into(uploads::table)
-                    .values((
-                        uploads::id.eq(Sql(record.id)),
-                        uploads::org_id.eq(Sql(record.org)),
-                        uploads::repo_id.eq(Sql(record.repo)),
-                        uploads::state.eq(record.state.as_str()),
-                        uploads::secret.eq(secret.map(|it| it.to_string())),
-                        uploads::created_at.eq(Sql(record.created_at)),
-                        uploads::document.eq(encode(&record)?),
-                    ))
-                    .on_conflict(uploads::id)
-                    .do_nothing()
-                    .execute(conn)
-                    .await?;
-                Ok(created == 1)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            record.org,
+            Box::new(move |conn| {
+                async move {
+                    let created = diesel::insert_into(uploads::table)
+                        .values((
+                            uploads::id.eq(Sql(record.id)),
+                            uploads::org_id.eq(Sql(record.org)),
+                            uploads::repo_id.eq(Sql(record.repo)),
+                            uploads::state.eq(record.state.as_str()),
+                            uploads::secret.eq(secret.map(|it| it.to_string())),
+                            uploads::created_at.eq(Sql(record.created_at)),
+                            uploads::document.eq(encode(&record)?),
+                        ))
+                        .on_conflict(uploads::id)
+                        .do_nothing()
+                        .execute(conn)
+                        .await?;
+                    Ok(created == 1)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn find(&self, org: OrgId, id: UploadId) -> Result<Option<UploadRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let row: Option<Kept<UploadRecord>> = uploads::table
             .find(Sql(id))
             .filter(uploads::org_id.eq(Sql(org)))
@@ -106,7 +110,7 @@ impl UploadStore for Store {
         id: UploadId,
         secret: ContentHash,
     ) -> Result<Option<UploadRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let row: Option<Kept<UploadRecord>> = uploads::table
             .find(Sql(id))
             .filter(uploads::secret.eq(secret.to_string()))
@@ -125,7 +129,7 @@ impl UploadStore for Store {
         received: &Received,
     ) -> Result<bool, StoreError> {
         let received = received.clone();
-        let job = self.write(Box::new(move |conn| receive(conn, org, id, received).boxed()));
+        let job = self.write(org, Box::new(move |conn| receive(conn, org, id, received).boxed()));
         Ok(job.await?)
     }
 
@@ -136,24 +140,27 @@ impl UploadStore for Store {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<LeasedUpload>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         if !leases::any_due(&mut conn, now).await? {
             // The usual case needs no turn to write.
             return Ok(Vec::new());
         }
         drop(conn);
-        let job = self
-            .write(Box::new(move |conn| leases::lease(conn, limit, holder, now, until).boxed()));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| leases::lease(conn, limit, holder, now, until).boxed()),
+        );
         Ok(job.await?)
     }
 
     async fn backlog(&self, now: Timestamp) -> Result<Backlog, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         Ok(leases::backlog(&mut conn, now).await?)
     }
 
     async fn renew(&self, token: LeaseToken, until: Timestamp) -> Result<bool, StoreError> {
-        let job = self.write(Box::new(move |conn| leases::renew(conn, token, until).boxed()));
+        let job =
+            self.write(Reach::ALL, Box::new(move |conn| leases::renew(conn, token, until).boxed()));
         Ok(job.await?)
     }
 
@@ -162,13 +169,16 @@ impl UploadStore for Store {
         token: LeaseToken,
         digest: ContentHash,
     ) -> Result<Option<UploadId>, StoreError> {
-        let claimed =
-            self.write(Box::new(move |conn| leases::claim(conn, token, digest).boxed())).await;
+        let claimed = self
+            .write(Reach::ALL, Box::new(move |conn| leases::claim(conn, token, digest).boxed()))
+            .await;
         match claimed {
             // Another upload took it between the look and the write; now it is there to be seen.
             Err(error) if error.is_duplicate() => {
-                let again =
-                    self.write(Box::new(move |conn| leases::claim(conn, token, digest).boxed()));
+                let again = self.write(
+                    Reach::ALL,
+                    Box::new(move |conn| leases::claim(conn, token, digest).boxed()),
+                );
                 Ok(again.await?)
             }
             claimed => Ok(claimed?),
@@ -177,7 +187,8 @@ impl UploadStore for Store {
 
     async fn finish(&self, token: LeaseToken, record: &UploadRecord) -> Result<bool, StoreError> {
         let record = record.clone();
-        let job = self.write(Box::new(move |conn| leases::finish(conn, token, record).boxed()));
+        let job = self
+            .write(Reach::ALL, Box::new(move |conn| leases::finish(conn, token, record).boxed()));
         Ok(job.await?)
     }
 
@@ -189,14 +200,16 @@ impl UploadStore for Store {
         error: &str,
     ) -> Result<bool, StoreError> {
         let error: String = error.chars().take(1_024).filter(|it| *it != '\0').collect();
-        let job = self.write(Box::new(move |conn| {
-            leases::retry(conn, token, at, failing_since, error).boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| leases::retry(conn, token, at, failing_since, error).boxed()),
+        );
         Ok(job.await?)
     }
 
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {
-        let job = self.write(Box::new(move |conn| leases::hand_back(conn, holder).boxed()));
+        let job =
+            self.write(Reach::ALL, Box::new(move |conn| leases::hand_back(conn, holder).boxed()));
         Ok(job.await?)
     }
 
@@ -207,7 +220,7 @@ impl UploadStore for Store {
         after: Option<(Timestamp, UploadId)>,
         limit: u32,
     ) -> Result<Vec<UploadRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         let mut query = uploads::table
             .filter(uploads::org_id.eq(Sql(org)))
             .filter(uploads::repo_id.eq(Sql(repo)))
@@ -230,23 +243,26 @@ impl UploadStore for Store {
     }
 
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let old: Vec<UploadId> = uploads::table
-                    .filter(uploads::created_at.lt(Sql(before)))
-                    .order((uploads::created_at, uploads::id))
-                    .limit(i64::from(limit))
-                    .select(uploads::id)
-                    .load(conn)
-                    .await?;
-                let jobs = upload_jobs::table.filter(upload_jobs::upload_id.eq_any(each(&old)));
-                diesel::delete(jobs).execute(conn).await?;
-                let rows = uploads::table.filter(uploads::id.eq_any(each(&old)));
-                let removed = diesel::delete(rows).execute(conn).await?;
-                Ok(u64::try_from(removed).unwrap_or(0))
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let old: Vec<UploadId> = uploads::table
+                        .filter(uploads::created_at.lt(Sql(before)))
+                        .order((uploads::created_at, uploads::id))
+                        .limit(i64::from(limit))
+                        .select(uploads::id)
+                        .load(conn)
+                        .await?;
+                    let jobs = upload_jobs::table.filter(upload_jobs::upload_id.eq_any(each(&old)));
+                    diesel::delete(jobs).execute(conn).await?;
+                    let rows = uploads::table.filter(uploads::id.eq_any(each(&old)));
+                    let removed = diesel::delete(rows).execute(conn).await?;
+                    Ok(u64::try_from(removed).unwrap_or(0))
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
@@ -256,33 +272,36 @@ impl UploadStore for Store {
         repo: RepoId,
         candidate: Uuid,
     ) -> Result<Uuid, StoreError> {
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                diesel::insert_into(public_repo_ids::table)
-                    .values((
-                        public_repo_ids::id.eq(Sql(candidate)),
-                        public_repo_ids::org_id.eq(Sql(org)),
-                        public_repo_ids::repo_id.eq(Sql(repo)),
-                    ))
-                    .on_conflict(public_repo_ids::repo_id)
-                    .do_nothing()
-                    .execute(conn)
-                    .await?;
-                let kept = public_repo_ids::table
-                    .filter(public_repo_ids::org_id.eq(Sql(org)))
-                    .filter(public_repo_ids::repo_id.eq(Sql(repo)))
-                    .select(public_repo_ids::id)
-                    .first(conn)
-                    .await?;
-                Ok(kept)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            org,
+            Box::new(move |conn| {
+                async move {
+                    diesel::insert_into(public_repo_ids::table)
+                        .values((
+                            public_repo_ids::id.eq(Sql(candidate)),
+                            public_repo_ids::org_id.eq(Sql(org)),
+                            public_repo_ids::repo_id.eq(Sql(repo)),
+                        ))
+                        .on_conflict(public_repo_ids::repo_id)
+                        .do_nothing()
+                        .execute(conn)
+                        .await?;
+                    let kept = public_repo_ids::table
+                        .filter(public_repo_ids::org_id.eq(Sql(org)))
+                        .filter(public_repo_ids::repo_id.eq(Sql(repo)))
+                        .select(public_repo_ids::id)
+                        .first(conn)
+                        .await?;
+                    Ok(kept)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn find_public(&self, id: Uuid) -> Result<Option<(OrgId, RepoId)>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let row = public_repo_ids::table
             .find(Sql(id))
             .select((public_repo_ids::org_id, public_repo_ids::repo_id))

@@ -73,7 +73,7 @@ impl Draft {
             upload: encode(new.upload)?,
             taken_in: encode(&new.taken_in)?,
         };
-        let mut conn = store.connection().await?;
+        let mut conn = store.connection(new.repo).await?;
         let known = summaries::tests_on(&mut conn, new.repo, &rows.code).await?;
         let earlier = packed::uploads_of(&mut conn, new.repo, &rows.code).await?;
         let done = DraftRows {
@@ -88,7 +88,7 @@ impl Draft {
     }
 
     async fn add_part(&mut self, part: &IntakePart<'_>) -> Result<(), DbError> {
-        let mut conn = self.store.connection().await?;
+        let mut conn = self.store.connection(self.repo).await?;
         let (rows, script) = (&self.rows, &mut self.done.script);
         let intake = part.intake;
         let reported_tests: Vec<&ReportedTest> = intake.reported_tests.values().collect();
@@ -154,7 +154,8 @@ impl FlakyDraft for Draft {
 
     async fn commit(self: Box<Self>, commit: &FlakyCommit<'_>) -> Result<Version, CommitError> {
         let rows = CommitRows::of(commit, Some(self.done))?;
-        let job = self.store.write(Box::new(move |conn| commit::write(conn, rows).boxed()));
+        let job =
+            self.store.write(commit.repo, Box::new(move |conn| commit::write(conn, rows).boxed()));
         Ok(Version(job.await?))
     }
 }

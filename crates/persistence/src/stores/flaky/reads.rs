@@ -30,17 +30,17 @@ impl FlakyReads for Store {
         seek: Seek,
         limit: u32,
     ) -> Result<Vec<TestRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(lists::list(&mut conn, repo, list, seek, limit).await?)
     }
 
     async fn count(&self, repo: RepoRef, list: TestList) -> Result<u64, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(lists::count(&mut conn, repo, list).await?)
     }
 
     async fn ids(&self, repo: RepoRef, list: TestList) -> Result<Vec<TestId>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(lists::ids(&mut conn, repo, list).await?)
     }
 
@@ -50,7 +50,7 @@ impl FlakyReads for Store {
         ids: &[TestId],
         at: Timestamp,
     ) -> Result<BTreeMap<TestId, TestNumbers>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(numbers::numbers(&mut conn, repo, ids, at).await?)
     }
 
@@ -60,7 +60,7 @@ impl FlakyReads for Store {
         ids: &[TestId],
         at: Timestamp,
     ) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(numbers::pull_requests(&mut conn, repo, ids, at).await?)
     }
 
@@ -71,7 +71,7 @@ impl FlakyReads for Store {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<JournalRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         let rows: Vec<Kept<JournalRecord>> = test_journal::table
             .filter(test_journal::repo_id.eq(Sql(repo.id)))
             .filter(test_journal::org_id.eq(Sql(repo.org)))
@@ -92,7 +92,7 @@ impl FlakyReads for Store {
         test: TestId,
         limit: u32,
     ) -> Result<Vec<Incident>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(incidents::of_test(&mut conn, repo, test, limit).await?)
     }
 
@@ -102,7 +102,7 @@ impl FlakyReads for Store {
         test: TestId,
         limit: u32,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         let rows: Vec<Kept<RunRecord>> = test_runs::table
             .filter(test_runs::repo_id.eq(Sql(repo.id)))
             .filter(test_runs::org_id.eq(Sql(repo.org)))
@@ -128,7 +128,7 @@ impl FlakyReads for Store {
         (from, until): (Timestamp, Timestamp),
         limit: u32,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         // The commit is in the document only: the index finds what failed within the time.
         let of_commit = sql::<Bool>("document ->> 'sha' = ").bind::<Text, _>(sha.as_str());
         let rows: Vec<Kept<RunRecord>> = test_runs::table
@@ -151,7 +151,7 @@ impl FlakyReads for Store {
         repo: RepoRef,
         limit: u32,
     ) -> Result<Vec<SettingsStep>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         let rows: Vec<(Timestamp, Kept<SettingsChange>)> = flaky_settings_log::table
             .filter(flaky_settings_log::repo_id.eq(Sql(repo.id)))
             .filter(flaky_settings_log::org_id.eq(Sql(repo.org)))

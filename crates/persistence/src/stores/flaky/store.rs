@@ -26,6 +26,7 @@ use super::{commit, incidents, prune, summaries};
 use crate::among::among;
 use crate::documents::{CiRunDocument, Kept, encode, number};
 use crate::error::DbError;
+use crate::reach::Reach;
 use crate::schema::{
     ci_runs, flaky_repos, result_uploads, server_keys, test_aliases, test_cases, test_presences,
 };
@@ -38,7 +39,7 @@ type RepoRow = (i64, i64, Option<Kept<Settings>>, Option<Timestamp>, ImportedCol
 #[async_trait]
 impl FlakyStore for Store {
     async fn repo(&self, repo: RepoRef) -> Result<FlakyRepo, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         let row: Option<RepoRow> = flaky_repos::table
             .filter(flaky_repos::repo_id.eq(Sql(repo.id)))
             .filter(flaky_repos::org_id.eq(Sql(repo.org)))
@@ -77,7 +78,7 @@ impl FlakyStore for Store {
     }
 
     async fn tests(&self, repo: RepoRef, ids: &[TestId]) -> Result<Vec<TestRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(records::tests(&mut conn, repo, ids).await?)
     }
 
@@ -86,12 +87,12 @@ impl FlakyStore for Store {
         repo: RepoRef,
         ids: &[TestId],
     ) -> Result<Vec<KnownTest>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(records::known_tests(&mut conn, repo, ids).await?)
     }
 
     async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         let rows: Vec<RecordRow> = test_cases::table
             .filter(test_cases::repo_id.eq(Sql(repo.id)))
             .filter(test_cases::org_id.eq(Sql(repo.org)))
@@ -109,7 +110,7 @@ impl FlakyStore for Store {
         repo: RepoRef,
         places: &[String],
     ) -> Result<BTreeMap<TestId, Presence>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         let mut found = BTreeMap::new();
         for piece in bulk::pieces(places) {
             let rows: Vec<(TestId, Kept<Presence>)> = test_presences::table
@@ -130,7 +131,7 @@ impl FlakyStore for Store {
         repo: RepoRef,
         aliases: &[String],
     ) -> Result<Vec<(String, TestId)>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         let mut ids_by_alias = Vec::new();
         for piece in bulk::pieces(aliases) {
             let rows: Vec<(String, TestId)> = test_aliases::table
@@ -148,7 +149,7 @@ impl FlakyStore for Store {
     }
 
     async fn aliases(&self, repo: RepoRef, tests: &[TestId]) -> Result<Vec<String>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         let mut aliases = Vec::new();
         for piece in bulk::pieces(tests) {
             let rows: Vec<String> = test_aliases::table
@@ -172,7 +173,7 @@ impl FlakyStore for Store {
         ids: &[TestId],
         since: Timestamp,
     ) -> Result<BTreeMap<TestId, Summary>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(summaries::summaries(&mut conn, repo, ids, since).await?)
     }
 
@@ -182,7 +183,7 @@ impl FlakyStore for Store {
         ids: &[TestId],
         code: &SameCode,
     ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(summaries::codes(&mut conn, repo, ids, code).await?)
     }
 
@@ -192,7 +193,7 @@ impl FlakyStore for Store {
         since: Timestamp,
         limit: u32,
     ) -> Result<KnownIncidents, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(incidents::incidents(&mut conn, repo, since, limit).await?)
     }
 
@@ -201,7 +202,7 @@ impl FlakyStore for Store {
         repo: RepoRef,
         id: IncidentId,
     ) -> Result<Option<Incident>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(incidents::incident(&mut conn, repo, id).await?)
     }
 
@@ -210,7 +211,7 @@ impl FlakyStore for Store {
         repo: RepoRef,
         id: IncidentId,
     ) -> Result<BTreeSet<(TestId, UploadId)>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(incidents::failures(&mut conn, repo, id).await?)
     }
 
@@ -220,7 +221,7 @@ impl FlakyStore for Store {
         failures: &BTreeSet<(TestId, UploadId)>,
         from: Timestamp,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         Ok(incidents::failing_runs(&mut conn, repo, failures, from).await?)
     }
 
@@ -229,7 +230,7 @@ impl FlakyStore for Store {
         repo: RepoRef,
         id: UploadId,
     ) -> Result<Option<IngestOutcome>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(repo).await?;
         let row: Option<Kept<IngestOutcome>> = result_uploads::table
             .filter(result_uploads::repo_id.eq(Sql(repo.id)))
             .filter(result_uploads::org_id.eq(Sql(repo.org)))
@@ -248,12 +249,12 @@ impl FlakyStore for Store {
 
     async fn commit(&self, step: &FlakyCommit<'_>) -> Result<Version, CommitError> {
         let rows = CommitRows::of(step, None)?;
-        let job = self.write(Box::new(move |conn| commit::write(conn, rows).boxed()));
+        let job = self.write(step.repo, Box::new(move |conn| commit::write(conn, rows).boxed()));
         Ok(Version(job.await?))
     }
 
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<(RepoRef, TestId)>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         let rows: Vec<(OrgId, RepoId, TestId)> = test_cases::table
             .filter(test_cases::due_at.le(Sql(at)))
             .filter(test_cases::due_at.is_not_null())
@@ -279,9 +280,10 @@ impl FlakyStore for Store {
             due_at: *due_at,
         };
         let rows: Vec<DueRow> = tests.iter().map(due).collect();
-        let job = self.write(Box::new(move |conn| {
-            async move { DUE.update(conn, 3, DUE_SET, &rows).await }.boxed()
-        }));
+        let job = self.write(
+            repo,
+            Box::new(move |conn| async move { DUE.update(conn, 3, DUE_SET, &rows).await }.boxed()),
+        );
         Ok(job.await?)
     }
 
@@ -292,23 +294,26 @@ impl FlakyStore for Store {
         ticket: &str,
     ) -> Result<bool, StoreError> {
         let ticket = ticket.replace('\0', "\u{fffd}");
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let row = test_cases::table
-                    .filter(test_cases::repo_id.eq(Sql(repo.id)))
-                    .filter(test_cases::org_id.eq(Sql(repo.org)))
-                    .filter(test_cases::id.eq(Sql(test)));
-                let update = diesel::update(row).set(test_cases::ticket.eq(ticket));
-                Ok(update.execute(conn).await? == 1)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            repo,
+            Box::new(move |conn| {
+                async move {
+                    let row = test_cases::table
+                        .filter(test_cases::repo_id.eq(Sql(repo.id)))
+                        .filter(test_cases::org_id.eq(Sql(repo.org)))
+                        .filter(test_cases::id.eq(Sql(test)));
+                    let update = diesel::update(row).set(test_cases::ticket.eq(ticket));
+                    Ok(update.execute(conn).await? == 1)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn page_key(&self, new: [u8; 32]) -> Result<[u8; 32], StoreError> {
         {
-            let mut conn = self.connection().await?;
+            let mut conn = self.connection(Reach::ALL).await?;
             let kept = server_keys::table.find("pages").select(server_keys::value);
             let kept: Option<String> =
                 kept.first(&mut conn).await.optional().map_err(DbError::from)?;
@@ -316,21 +321,27 @@ impl FlakyStore for Store {
                 return Ok(key);
             }
         }
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let name = server_keys::name.eq("pages");
-                let digits = digits_of(&new);
-                diesel::insert_into(server_keys::table)
-                    .values((name, server_keys::value.eq(digits)))
-                    .on_conflict_do_nothing()
-                    .execute(conn)
-                    .await?;
-                let kept: String =
-                    server_keys::table.find("pages").select(server_keys::value).first(conn).await?;
-                key_of(&kept).ok_or_else(|| DbError::corrupt("key", "it has no 64 digits"))
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| {
+                async move {
+                    let name = server_keys::name.eq("pages");
+                    let digits = digits_of(&new);
+                    diesel::insert_into(server_keys::table)
+                        .values((name, server_keys::value.eq(digits)))
+                        .on_conflict_do_nothing()
+                        .execute(conn)
+                        .await?;
+                    let kept: String = server_keys::table
+                        .find("pages")
+                        .select(server_keys::value)
+                        .first(conn)
+                        .await?;
+                    key_of(&kept).ok_or_else(|| DbError::corrupt("key", "it has no 64 digits"))
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
@@ -340,34 +351,41 @@ impl FlakyStore for Store {
         let sent = serde_json::from_str(&run.document)
             .unwrap_or_else(|_| serde_json::Value::String(run.document.clone()));
         let document = encode(&CiRunDocument { sent })?;
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let row = (
-                    ci_runs::id.eq(Sql(run.id)),
-                    ci_runs::org_id.eq(Sql(repo.org)),
-                    ci_runs::repo_id.eq(Sql(repo.id)),
-                    ci_runs::at.eq(Sql(run.at)),
-                    ci_runs::document.eq(document),
-                );
-                diesel::insert_into(ci_runs::table).values(row).execute(conn).await?;
-                Ok(())
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            repo,
+            Box::new(move |conn| {
+                async move {
+                    let row = (
+                        ci_runs::id.eq(Sql(run.id)),
+                        ci_runs::org_id.eq(Sql(repo.org)),
+                        ci_runs::repo_id.eq(Sql(repo.id)),
+                        ci_runs::at.eq(Sql(run.at)),
+                        ci_runs::document.eq(document),
+                    );
+                    diesel::insert_into(ci_runs::table).values(row).execute(conn).await?;
+                    Ok(())
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn prepare_days(&self, at: Timestamp) -> Result<(), StoreError> {
         for ahead in 0..4 {
             let day = at.plus(Span::hours(24 * ahead)).floor(Span::hours(24));
-            let job = Store::write(self, Box::new(move |conn| prepare_day(conn, day).boxed()));
+            let job = Store::write(
+                self,
+                Reach::ALL,
+                Box::new(move |conn| prepare_day(conn, day).boxed()),
+            );
             job.await?;
         }
         Ok(())
     }
 
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         Ok(prune::prune(&mut conn, before, i64::from(limit)).await?)
     }
 }

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::super::Store;
 use super::super::audit_log::noted;
 use super::{endpoints, leases, messages};
+use crate::reach::Reach;
 
 #[async_trait]
 impl WebhookStore for Store {
@@ -24,23 +25,26 @@ impl WebhookStore for Store {
         record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError> {
         let (endpoint, note) = (endpoint.clone(), noted(record)?);
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let done = endpoints::create(conn, endpoint, most).await?;
-                note.when(done, conn).await
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            endpoint.org,
+            Box::new(move |conn| {
+                async move {
+                    let done = endpoints::create(conn, endpoint, most).await?;
+                    note.when(done, conn).await
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn endpoint(&self, org: OrgId, id: EndpointId) -> Result<Option<Endpoint>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         Ok(endpoints::find(&mut conn, org, id).await?)
     }
 
     async fn endpoints(&self, org: OrgId) -> Result<Vec<Endpoint>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         Ok(endpoints::list(&mut conn, org).await?)
     }
 
@@ -49,7 +53,7 @@ impl WebhookStore for Store {
         after: Option<EndpointId>,
         limit: u32,
     ) -> Result<Vec<Endpoint>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         Ok(endpoints::every(&mut conn, after, limit).await?)
     }
 
@@ -59,13 +63,16 @@ impl WebhookStore for Store {
         record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError> {
         let (endpoint, note) = (endpoint.clone(), noted(record)?);
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let done = endpoints::save(conn, endpoint).await?;
-                note.when(done, conn).await
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            endpoint.org,
+            Box::new(move |conn| {
+                async move {
+                    let done = endpoints::save(conn, endpoint).await?;
+                    note.when(done, conn).await
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
@@ -76,18 +83,21 @@ impl WebhookStore for Store {
         record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError> {
         let note = noted(record)?;
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let done = endpoints::delete(conn, org, id).await?;
-                note.when(done, conn).await
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            org,
+            Box::new(move |conn| {
+                async move {
+                    let done = endpoints::delete(conn, org, id).await?;
+                    note.when(done, conn).await
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn waiting(&self, org: OrgId, id: EndpointId) -> Result<u64, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         Ok(endpoints::waiting(&mut conn, org, id).await?)
     }
 
@@ -100,13 +110,16 @@ impl WebhookStore for Store {
         record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError> {
         let (messages, note) = (messages.to_vec(), noted(record)?);
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let done = endpoints::enqueue(conn, (org, id), cursor, messages).await?;
-                note.when(done, conn).await
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            org,
+            Box::new(move |conn| {
+                async move {
+                    let done = endpoints::enqueue(conn, (org, id), cursor, messages).await?;
+                    note.when(done, conn).await
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
@@ -117,15 +130,16 @@ impl WebhookStore for Store {
         holder: Uuid,
         times: (Timestamp, Timestamp),
     ) -> Result<Vec<LeasedEndpoint>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         if limit == 0 || !leases::any_due(&mut conn, failing, times.0).await? {
             // The usual case needs no write transaction.
             return Ok(Vec::new());
         }
         drop(conn);
-        let job = self.write(Box::new(move |conn| {
-            leases::lease(conn, (limit, failing), holder, times).boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| leases::lease(conn, (limit, failing), holder, times).boxed()),
+        );
         Ok(job.await?)
     }
 
@@ -135,7 +149,7 @@ impl WebhookStore for Store {
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<Message>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(Reach::ALL).await?;
         Ok(leases::due(&mut conn, token, now, limit).await?)
     }
 
@@ -147,19 +161,22 @@ impl WebhookStore for Store {
         jitter: Jitter,
     ) -> Result<bool, StoreError> {
         let attempt = attempt.clone();
-        let job = self.write(Box::new(move |conn| {
-            leases::record(conn, token, attempt, (verdict, jitter)).boxed()
-        }));
+        let job = self.write(
+            Reach::ALL,
+            Box::new(move |conn| leases::record(conn, token, attempt, (verdict, jitter)).boxed()),
+        );
         Ok(job.await?)
     }
 
     async fn release(&self, token: EndpointLease, now: Timestamp) -> Result<(), StoreError> {
-        let job = self.write(Box::new(move |conn| leases::release(conn, token, now).boxed()));
+        let job =
+            self.write(Reach::ALL, Box::new(move |conn| leases::release(conn, token, now).boxed()));
         Ok(job.await?)
     }
 
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {
-        let job = self.write(Box::new(move |conn| leases::hand_back(conn, holder).boxed()));
+        let job =
+            self.write(Reach::ALL, Box::new(move |conn| leases::hand_back(conn, holder).boxed()));
         Ok(job.await?)
     }
 
@@ -171,7 +188,7 @@ impl WebhookStore for Store {
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
     ) -> Result<Vec<Message>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         Ok(messages::list(&mut conn, (org, id), filter, after, limit).await?)
     }
 
@@ -181,7 +198,7 @@ impl WebhookStore for Store {
         id: EndpointId,
         message: Uuid,
     ) -> Result<Option<Message>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         Ok(messages::find(&mut conn, (org, id), message).await?)
     }
 
@@ -191,7 +208,7 @@ impl WebhookStore for Store {
         id: EndpointId,
         messages: &[Uuid],
     ) -> Result<Vec<Attempt>, StoreError> {
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection(org).await?;
         Ok(messages::attempts(&mut conn, (org, id), messages).await?)
     }
 
@@ -204,14 +221,17 @@ impl WebhookStore for Store {
         record: Option<&AuditRecord>,
     ) -> Result<u64, StoreError> {
         let (filter, note) = (filter.clone(), noted(record)?);
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let count = messages::replay(conn, (org, id), &filter, now, limit).await?;
-                note.when(count > 0, conn).await?;
-                Ok(count)
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            org,
+            Box::new(move |conn| {
+                async move {
+                    let count = messages::replay(conn, (org, id), &filter, now, limit).await?;
+                    note.when(count > 0, conn).await?;
+                    Ok(count)
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
@@ -224,18 +244,22 @@ impl WebhookStore for Store {
         record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError> {
         let note = noted(record)?;
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let done = messages::replay_one(conn, (org, id), message, now).await?;
-                note.when(done, conn).await
-            }
-            .boxed()
-        }));
+        let job = self.write(
+            org,
+            Box::new(move |conn| {
+                async move {
+                    let done = messages::replay_one(conn, (org, id), message, now).await?;
+                    note.when(done, conn).await
+                }
+                .boxed()
+            }),
+        );
         Ok(job.await?)
     }
 
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let job = self.write(Box::new(move |conn| messages::prune(conn, before, limit).boxed()));
+        let job = self
+            .write(Reach::ALL, Box::new(move |conn| messages::prune(conn, before, limit).boxed()));
         Ok(job.await?)
     }
 }
