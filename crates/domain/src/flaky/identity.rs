@@ -37,16 +37,21 @@ pub struct TestKey {
     /// The repository in full: `host/owner/name`.
     pub repo: String,
     /// The name of the outermost suite.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub parent: String,
     /// The class.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub classname: String,
     /// The file.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub file: String,
     /// The name of the case.
     pub name: String,
     /// Which variant of the run it belongs to, such as an operating system.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub variant: String,
     /// The `id` attribute of the case.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub info: String,
 }
 

@@ -20,8 +20,10 @@ pub struct Judgement {
     /// Why.
     pub reason: StatusReason,
     /// The monitor that the reason is about.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub monitor: Option<MonitorId>,
     /// What that monitor saw.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub evidence: Option<Reading>,
     /// When the status last changed; another reason for the same status does not move it.
     pub since: Timestamp,

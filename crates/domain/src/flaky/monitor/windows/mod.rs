@@ -53,7 +53,9 @@ pub struct Window {
     /// Whether runs from before the monitor had this rule are missing.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_false"))]
     partial: bool,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     last_run_at: Option<Timestamp>,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     last_failure_at: Option<Timestamp>,
     /// Runs by time, one for each length of time that the monitor looks back.
     rings: Vec<Ring>,
