@@ -17,7 +17,7 @@ use signalbox_domain::queue::{Candidate, CheckConclusion, CheckReport, RunChecks
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::Timestamp;
 use signalbox_git::{ChecksConfig, LocalChecksRunner};
-use signalbox_sandbox::{LocalSandbox, SandboxSettings};
+use signalbox_sandbox::{LocalSandbox, Sandbox, SandboxSettings};
 use uuid::Uuid;
 
 use crate::World;
@@ -117,6 +117,15 @@ pub(crate) fn runner_in(
     world: &World,
     reports: &Reports,
 ) -> LocalChecksRunner {
+    let hidden = vec![world.folder().to_owned()];
+    runner_with(Arc::new(LocalSandbox::new(settings, program(), hidden)), world, reports)
+}
+
+pub(crate) fn runner_with(
+    sandbox: Arc<dyn Sandbox>,
+    world: &World,
+    reports: &Reports,
+) -> LocalChecksRunner {
     LocalChecksRunner::new(
         ChecksConfig {
             work_dir: world.folder().join("checks"),
@@ -125,7 +134,7 @@ pub(crate) fn runner_in(
             public_url: "http://localhost".into(),
             clone_depth: 20,
         },
-        Arc::new(LocalSandbox::new(settings, program(), vec![world.folder().to_owned()])),
+        sandbox,
         world.host.clone(),
         Arc::new(ManualClock::default()),
         reports.taken.clone(),

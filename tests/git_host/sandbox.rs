@@ -19,7 +19,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use crate::World;
-use crate::checks::{CONFIG, Reports, program, run_checks_with, runner_in};
+use crate::checks::{CONFIG, Reports, program, run_checks_with, runner_in, runner_with};
 
 /// Numbers for sleeps, so that each has a command line of its own.
 static NUMBER: AtomicU32 = AtomicU32::new(1);
@@ -112,7 +112,7 @@ impl Place {
 macro_rules! in_every_sandbox {
     ($($test:ident;)*) => {$(
         mod $test {
-            #[tokio::test]
+            #[tokio::test(flavor = "multi_thread")]
             async fn here() {
                 if super::works_here() {
                     super::$test(super::Kind::Local).await;
@@ -138,6 +138,7 @@ in_every_sandbox! {
     too_much_output_ends_a_check;
     the_time_limit_ends_everything;
     a_killed_server_leaves_no_process_of_a_check;
+    the_checkout_is_a_repository_of_its_own;
 }
 
 fn code(ended: &Result<Ended, NotRun>) -> Option<i32> {
@@ -471,24 +472,23 @@ async fn an_agent_runs_nothing_for_other_users_and_versions() {
     assert!(answer.contains("run the same version of Signalbox"), "{answer}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_checkout_is_a_repository_of_its_own() {
-    if !works_here() {
-        return;
-    }
+async fn the_checkout_is_a_repository_of_its_own(kind: Kind) {
     let world = World::new().await;
     for number in 0..30 {
         world.commit(&[("number.txt", &number.to_string())], &format!("commit {number}"));
     }
     let reports = Reports::default();
-    let runner = runner_in(SandboxSettings::default(), &world, &reports);
-    let script = "git rev-list --count HEAD; git branch -a | wc -l; git log -1 --format=%s\n\
+    let place = Place::new(kind, SandboxSettings::default());
+    let runner = runner_with(place.sandbox.clone(), &world, &reports);
+    // Before anything refreshes the index, which other programs do not.
+    let script = "git diff-index --quiet HEAD && echo UNCHANGED\n\
+                  git rev-list --count HEAD; git branch -a | wc -l; git log -1 --format=%s\n\
                   git fsck && cat .git/objects/info/alternates && echo BORROWED\n\
                   git status --short; git config --list --local | grep -i url\n\
                   git -c user.name=a -c user.email=a commit -q --allow-empty -m own; exit 0\n";
     run_checks_with(&runner, &world, CONFIG, script, &reports).await;
     let text = reports.text();
-    assert!(text.starts_with("20\n1\nbase\n"), "{text}");
+    assert!(text.starts_with("UNCHANGED\n20\n1\nbase\n"), "{text}");
     assert!(!text.contains("BORROWED") && !text.contains("url"), "{text}");
 }
 

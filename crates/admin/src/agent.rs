@@ -1,6 +1,7 @@
 //! `signalbox agent`: runs the checks of a server as another user.
 
 use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -41,8 +42,18 @@ pub async fn agent(config: &Config, action: Agent) -> Result<(), AdminError> {
     let folder = config.data_dir().join("checks");
     std::fs::create_dir_all(&folder).map_err(AdminError::file(&folder))?;
     let folder = folder.canonicalize().map_err(AdminError::file(&folder))?;
+    let lock = folder.with_extension("lock");
+    let file = File::options().create(true).truncate(false).write(true).open(&lock);
+    let file = file.map_err(AdminError::file(&lock))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let words = format!("another agent runs its checks in {}", folder.display());
+            return Err(AdminError::Refused(words));
+        }
+        Err(TryLockError::Error(error)) => return Err(AdminError::File { path: lock, error }),
+    }
     let mut signals = Signals::new()?;
-    // The socket shows that no other agent uses the folder.
     let listener = Runner::listen(&socket).map_err(AdminError::file(&socket))?;
     let sandbox = sandbox(config);
     let ready = match sandbox.ready().await {

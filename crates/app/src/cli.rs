@@ -17,8 +17,8 @@ use crate::program::Signalbox;
 /// The configuration file of the server of this machine.
 const SYSTEM_CONFIG: &str = "/etc/signalbox/signalbox.toml";
 
-/// The configuration file of the agent of this machine. It cannot read that of the server.
-const AGENT_CONFIG: &str = "/etc/signalbox/agent.toml";
+/// The configuration file of the agent of this machine. Its user may not enter the folder of the server's.
+const AGENT_CONFIG: &str = "/etc/signalbox-agent/agent.toml";
 
 /// A self-hosted merge queue and flaky-test server: only tested commits reach main.
 #[derive(Parser)]
@@ -70,7 +70,7 @@ enum Command {
         no_migrate: bool,
     },
     /// Run the checks of a server as another user. Of its configuration it reads `[sandbox]` and
-    /// `[log]`; its own file is /etc/signalbox/agent.toml.
+    /// `[log]`; its own file is /etc/signalbox-agent/agent.toml.
     #[command(
         after_help = "Example: signalbox agent --allow-user signalbox --data-dir /var/lib/signalbox-agent"
     )]

@@ -66,7 +66,9 @@ impl Fresh {
         };
         let database = signalbox_persistence::connect(&url).await.during("the database")?;
         database.migrate().await.during("the schema")?;
-        let floor = FloorStore::open(&url).await?;
+        // Fills tables without their constraints, and vacuums.
+        let floor = server.as_ref().map_or_else(|| url.clone(), |it| it.as_superuser(&url));
+        let floor = FloorStore::open(&floor).await?;
         Ok(Self { on, url, database, floor, _folder: folder, _server: server })
     }
 }

@@ -1,5 +1,6 @@
 //! The checkout of a candidate, as a repository of its own.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use signalbox_domain::ports::HostError;
@@ -40,6 +41,13 @@ pub(crate) async fn check_out(
     let new = Git::at(folder.join(".git"));
     let shown = folder.to_string_lossy();
     new.ok(&["init", "-q", "--template=", "--", &shown]).await?;
+    // The files are given to another user, or sent to an agent, which changes all that git compares but
+    // their sizes and times.
+    let config = folder.join(".git/config");
+    let written = std::fs::OpenOptions::new().append(true).open(&config).and_then(|mut file| {
+        file.write_all(b"[core]\n\tcheckStat = minimal\n\ttrustctime = false\n")
+    });
+    written.map_err(|error| unavailable(&config, &error))?;
     let from = git.dir().canonicalize().map_err(|error| unavailable(git.dir(), &error))?;
     let (from, depth_flag) = (from.to_string_lossy().into_owned(), format!("--depth={depth}"));
     let mut fetch = vec!["-c", "maintenance.auto=false", "fetch", "-q", "--no-tags"];

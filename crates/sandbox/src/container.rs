@@ -1,11 +1,12 @@
 //! A check in a container of Podman or Docker: the arguments of the engine, and what is known of a
 //! container afterwards.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
 use serde::Deserialize;
@@ -20,16 +21,22 @@ const ENGINES: [&str; 2] = ["podman", "docker"];
 /// The label of a container: the folder of its jobs.
 const LABEL: &str = "signalbox.jobs";
 /// The variables by which an engine finds its settings.
-const OF_ENGINES: [&str; 8] = [
+pub(crate) const OF_ENGINES: [&str; 12] = [
     "CONTAINERS_CONF",
     "CONTAINERS_STORAGE_CONF",
+    "CONTAINER_HOST",
     "DBUS_SESSION_BUS_ADDRESS",
     "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
     "HOME",
     "PATH",
     "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
 ];
+/// How long an engine may take for what is not a check.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The most open files of a process, if the server may have as many.
 const OPEN_FILES: u64 = 1_048_576;
 /// The exit codes of an engine for a command that it could not run, and for one that is not there.
@@ -100,10 +107,14 @@ impl Engine {
     /// Whether the image of the settings is there. It is never pulled: what a check runs in does not
     /// change while nobody decides it.
     pub(crate) async fn has_image(&self, image: &str) -> Result<(), String> {
-        let mut command = Command::from(self.command());
-        command.args(["image", "inspect", "--format", "{{.Id}}", image]);
-        let done = command.output().await.map_err(|error| error.to_string())?;
+        let inspect = ["image", "inspect", "--format", "{{json .Config.Volumes}}", image];
+        let done = self.ask(&inspect).await.map_err(|error| error.to_string())?;
         if done.status.success() {
+            let volumes = String::from_utf8_lossy(&done.stdout);
+            if self.name == "docker" && !["null", "{}"].contains(&volumes.trim()) {
+                // Podman can ignore them. They would be writable, and on another disk.
+                return Err(format!("the image {image} has volumes: use one without, or podman"));
+            }
             return Ok(());
         }
         let words = String::from_utf8_lossy(&done.stderr);
@@ -115,13 +126,23 @@ impl Engine {
         ))
     }
 
+    /// Runs a command that takes a moment.
+    async fn ask(&self, arguments: &[&str]) -> io::Result<Output> {
+        let mut command = Command::from(self.command());
+        let done = command.args(arguments).kill_on_drop(true).output();
+        tokio::time::timeout(PATIENCE, done).await.unwrap_or_else(|_| {
+            let words = format!("{} does not answer", self.name);
+            Err(io::Error::new(io::ErrorKind::TimedOut, words))
+        })
+    }
+
     /// Removes the containers of jobs of a folder.
     pub(crate) fn sweep(&self, folder: &Path) {
         let label = format!("label={LABEL}={}", folder.display());
         let found = self.command().args(["ps", "--all", "--quiet", "--filter", &label]).output();
         let found = found.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
         for id in found.unwrap_or_default().split_whitespace() {
-            let removed = self.command().args(["rm", "--force", id]).output();
+            let removed = self.command().args(["rm", "--force", "--volumes", id]).output();
             if !removed.is_ok_and(|it| it.status.success()) {
                 tracing::warn!(id, "could not remove a left-over container of a check");
             }
@@ -194,18 +215,33 @@ impl Container {
                 add(&["--env", name]);
             }
         }
+        if self.engine.name == "podman" {
+            add(&["--image-volume", "ignore"]);
+        }
         for (inner, shown) in [("tmp", TMP), ("home", HOME), ("checkout", CHECKOUT)] {
-            args.push("--volume".into());
-            args.push(volume(&folder.join(inner), Path::new(shown), "rw,Z"));
+            args.extend(self.shown(&folder.join(inner), Path::new(shown), true));
         }
         for path in &settings.read_only_paths {
-            args.push("--volume".into());
-            args.push(volume(path, path, "ro"));
+            args.extend(self.shown(path, path, false));
         }
         let image = settings.container_image.as_str();
         args.extend(["--workdir", CHECKOUT, "--entrypoint", "", image].map(OsString::from));
         args.extend(job.run.iter().map(OsString::from));
         args
+    }
+
+    /// Shows a folder of this machine in the container.
+    fn shown(&self, from: &Path, to: &Path, writable: bool) -> [OsString; 2] {
+        let words = |words: &[&OsStr]| words.iter().copied().collect::<OsString>();
+        let (from, to) = (from.as_os_str(), to.as_os_str());
+        if self.engine.name == "docker" {
+            // With `--volume` Docker would make a folder that is missing.
+            let end = if writable { "" } else { ",readonly" };
+            let parts = ["type=bind,source=".as_ref(), from, ",target=".as_ref(), to, end.as_ref()];
+            return ["--mount".into(), words(&parts)];
+        }
+        let end = if writable { ":rw,Z" } else { ":ro" };
+        ["--volume".into(), words(&[from, ":".as_ref(), to, end.as_ref()])]
     }
 
     /// The variables of a job that the engine passes on.
@@ -253,19 +289,20 @@ impl Container {
     }
 
     async fn state(&self) -> Option<State> {
-        let mut command = Command::from(self.engine.command());
-        command.args(["inspect", "--type", "container", "--format", "{{json .State}}", &self.name]);
-        let done = command.output().await.ok()?;
+        let inspect = ["inspect", "--type", "container", "--format", "{{json .State}}", &self.name];
+        let done = self.engine.ask(&inspect).await.ok()?;
         serde_json::from_slice(&done.stdout).ok()
     }
 
     async fn remove(&mut self) {
         self.is_removed = true;
-        let mut command = Command::from(self.engine.command());
-        let removed = command.args(["rm", "--force", "--volumes", &self.name]).output().await;
-        if let Err(error) = removed {
-            tracing::warn!(container = self.name, %error, "could not remove the container of a check");
-        }
+        let error = match self.engine.ask(&["rm", "--force", "--volumes", &self.name]).await {
+            Ok(done) if done.status.success() => return,
+            Ok(done) => String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        // The next start of the server removes it.
+        tracing::warn!(container = self.name, error, "could not remove the container of a check");
     }
 }
 
@@ -283,15 +320,6 @@ impl Drop for Container {
             }
         });
     }
-}
-
-fn volume(from: &Path, to: &Path, options: &str) -> OsString {
-    let mut volume = from.as_os_str().to_owned();
-    volume.push(":");
-    volume.push(to);
-    volume.push(":");
-    volume.push(options);
-    volume
 }
 
 #[cfg(test)]
@@ -350,5 +378,7 @@ mod tests {
         assert!(!podman.contains("--network"), "{podman}");
         let docker = line("docker", &settings, Identity::Own(1_000));
         assert!(docker.contains("--user 1000:1000") && !docker.contains("keep-id"), "{docker}");
+        let mount = "--mount type=bind,source=/jobs/1-0/checkout,target=/checkout --";
+        assert!(docker.contains(mount) && !docker.contains("--volume"), "{docker}");
     }
 }

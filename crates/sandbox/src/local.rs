@@ -21,8 +21,8 @@ use crate::{
 };
 
 /// What to do without a sandbox.
-const OTHERWISE: &str = "`sandbox.unsafe_local = true` would run checks with all rights of the \
-                         server";
+const OTHERWISE: &str = "; `sandbox.unsafe_local = true` would run checks with all rights of this \
+                         user";
 /// What to do where bubblewrap is not there.
 const MISSING: &str = "bubblewrap is not installed: install it (apt install bubblewrap)";
 /// What to do where no check may run.
@@ -61,7 +61,8 @@ impl LocalSandbox {
 
     /// Runs a command that does nothing, in a sandbox as every other.
     async fn try_out(&self) -> Result<(), NotReady> {
-        let failed = |what: &str, error: String| NotReady(format!("{what}: {error}; {OTHERWISE}"));
+        let otherwise = if self.settings.backend.has_images() { "" } else { OTHERWISE };
+        let failed = |what: &str, error: String| NotReady(format!("{what}: {error}{otherwise}"));
         let place = tempfile::tempdir().map_err(|error| failed("no folder", error.to_string()))?;
         let folder = JobFolder::new(&place.path().join("probe"));
         let folder = folder.map_err(|error| failed("no folder", error.to_string()))?;
@@ -112,7 +113,7 @@ impl LocalSandbox {
             }
         }
         if find(bubblewrap::PROGRAM).await.is_none() {
-            return Err(NotReady(format!("{MISSING}; {OTHERWISE}")));
+            return Err(NotReady(format!("{MISSING}{OTHERWISE}")));
         }
         Ok(())
     }

@@ -94,6 +94,12 @@ impl Server {
         format!("{scheme}://{ROLE}@{host}/{name}")
     }
 
+    /// The URL of one of its databases for the superuser.
+    pub fn as_superuser(&self, database: &str) -> String {
+        let name = database.rsplit_once('/').map_or(database, |(_, name)| name);
+        format!("{}/{name}", self.url)
+    }
+
     /// Runs a command as the superuser.
     fn command(&self, sql: &str) {
         let psql = binaries().map_or_else(

@@ -45,8 +45,8 @@ pub(super) async fn check(config: &Config, stores: &Stores) -> Finding {
         Ok(Ready { by, network: true }) => Finding::warning(
             NAME,
             format!(
-                "checks run in {by} and share the network of this machine: they can use what \
-                 listens on 127.0.0.1 without a password, such as a database"
+                "checks run in {by} with network: they can use what they reach without a password, \
+                 such as a database"
             ),
         ),
         Ok(Ready { by, network: false }) => {

@@ -60,7 +60,6 @@ pub(crate) fn work(conn: &Conn) -> Option<Work> {
 }
 
 /// Here only the queries tell organizations apart.
-#[expect(clippy::unused_async, reason = "as for PostgreSQL")]
 pub(crate) async fn restrict(_: &mut Conn, _: Reach) -> Result<(), DbError> {
     Ok(())
 }

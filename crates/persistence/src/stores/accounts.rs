@@ -76,7 +76,7 @@ impl OrgStore for Store {
     }
 
     async fn find(&self, id: OrgId) -> Result<Option<Org>, StoreError> {
-        let mut conn = self.connection(Reach::ALL).await?;
+        let mut conn = self.connection(id).await?;
         let row: Option<OrgRow> = orgs::table
             .find(Sql(id))
             .select(OrgRow::as_select())

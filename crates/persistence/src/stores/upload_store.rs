@@ -188,7 +188,7 @@ impl UploadStore for Store {
     async fn finish(&self, token: LeaseToken, record: &UploadRecord) -> Result<bool, StoreError> {
         let record = record.clone();
         let job = self
-            .write(Reach::ALL, Box::new(move |conn| leases::finish(conn, token, record).boxed()));
+            .write(record.org, Box::new(move |conn| leases::finish(conn, token, record).boxed()));
         Ok(job.await?)
     }
 

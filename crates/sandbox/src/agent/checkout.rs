@@ -20,7 +20,9 @@ pub(super) fn pack(folder: &Path, to: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
 pub(super) fn unpack(from: mpsc::Receiver<Vec<u8>>, folder: &Path) -> io::Result<()> {
     let mut pieces = Received { from, piece: Vec::new(), read: 0 };
     let mut archive = tar::Archive::new(&mut pieces);
-    archive.set_preserve_permissions(true);
+    // Without bits that change users.
+    archive.set_preserve_permissions(false);
+    // By which git knows that a file is the one of its index.
     archive.set_preserve_mtime(true);
     archive.unpack(folder)?;
     // What follows the end of an archive.

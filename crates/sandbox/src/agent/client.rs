@@ -59,8 +59,12 @@ impl AgentSandbox {
             let (reader, mut writer) = stream.into_split();
             let mut frames = Frames::of(reader);
             let request = Request { protocol: PROTOCOL, job };
-            Frame::of(Kind::Request, &request)?.write(&mut writer).await?;
-            let answer: Answer = frames.expect(Kind::Answer).await?.value()?;
+            // An agent that refuses this user reads nothing.
+            let sent = Frame::of(Kind::Request, &request)?.write(&mut writer).await;
+            let answer: Answer = match frames.expect(Kind::Answer).await {
+                Ok(frame) => frame.value()?,
+                Err(error) => return Err(sent.err().unwrap_or(error)),
+            };
             Ok((user, answer, frames, writer))
         });
         let asked = asked.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
@@ -141,9 +145,15 @@ async fn follow(frames: &mut Frames, folder: &Path, output: &Output) -> Result<R
             Kind::Done => {
                 reports.finish()?;
                 let Done { ended, omitted, old } = frame.value()?;
-                let ended: Result<Ended, NotRun> = ended.into();
+                let ended = match ended.into() {
+                    // Only the server itself decides that it does not want a result.
+                    Ok(Ended::Stopped) => {
+                        return Err(io::Error::other("the agent stopped the check").into());
+                    }
+                    ended => ended,
+                };
                 let reports = Collected { files: reports.files, omitted, old };
-                return ended.map(|ended| Ran { ended, reports });
+                return ended.map(|ended: Ended| Ran { ended, reports });
             }
             kind @ (Kind::Request | Kind::Answer | Kind::Whole) => {
                 return Err(io::Error::other(format!("the agent sent a frame {kind:?}")).into());

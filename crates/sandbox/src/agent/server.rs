@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use signalbox_domain::ports::ReportFile;
 use tokio::net::unix::OwnedWriteHalf;
@@ -18,10 +19,14 @@ use super::checkout;
 use super::wire::{
     Answer, Done, End, Frame, Frames, Kind, MAX_FRAME, PATIENCE, PROTOCOL, Report, Request, write,
 };
+use crate::container::OF_ENGINES;
 use crate::{Collected, Ended, Job, JobFolder, NotRun, Output, Ran, Sandbox};
 
 /// How many pieces of a checkout are read ahead.
 const AHEAD: usize = 8;
+
+/// How long jobs have to end when the agent is stopped.
+const END: Duration = Duration::from_secs(25);
 
 /// Runs jobs as the user of this process.
 pub struct Agent {
@@ -75,13 +80,17 @@ impl Agent {
                     Err(error) => {
                         tracing::warn!(%error, "could not accept a connection");
                         // Such as too many open files: until one of them is closed.
-                        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                        tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 },
             }
         }
         stopping.send_replace(true);
-        while jobs.join_next().await.is_some() {}
+        let ended = async { while jobs.join_next().await.is_some() {} };
+        if tokio::time::timeout(END, ended).await.is_err() {
+            // Such as a server that reads nothing. Dropped jobs end, too.
+            jobs.shutdown().await;
+        }
     }
 
     async fn accept(self: Arc<Self>, stream: UnixStream, stopped: watch::Receiver<bool>) {
@@ -91,24 +100,34 @@ impl Agent {
         }
     }
 
-    async fn handle(&self, stream: UnixStream, stopped: watch::Receiver<bool>) -> io::Result<()> {
+    async fn handle(
+        &self,
+        stream: UnixStream,
+        mut stopping: watch::Receiver<bool>,
+    ) -> io::Result<()> {
         let user = stream.peer_cred()?.uid();
         let (reader, mut writer) = stream.into_split();
-        let mut frames = Frames::of(reader);
-        // Before every answer: one that is sent over an unread request may not arrive.
-        let request = tokio::time::timeout(PATIENCE, frames.expect(Kind::Request)).await??;
         if !self.users.contains(&user) {
             tracing::warn!(user, "refused a connection of a user that is not allowed");
             let words =
                 format!("it does not run checks for user {user}: start it with --allow-user");
             return Frame::of(Kind::Answer, &Answer::Refused(words))?.write(&mut writer).await;
         }
-        let answer = self.answer(&request).await;
-        Frame::of(Kind::Answer, &answer)?.write(&mut writer).await?;
+        let mut frames = Frames::of(reader);
+        let agree = async {
+            let request = tokio::time::timeout(PATIENCE, frames.expect(Kind::Request)).await??;
+            let answer = self.answer(&request).await;
+            Frame::of(Kind::Answer, &answer)?.write(&mut writer).await?;
+            Ok::<_, io::Error>((request, answer))
+        };
+        let (request, answer) = tokio::select! {
+            agreed = agree => agreed?,
+            _ = stopping.wait_for(|stop| *stop) => return Err(stopped()),
+        };
         let (Answer::Ready(_), Some(job)) = (answer, request.value::<Request>()?.job) else {
             return Ok(());
         };
-        self.take(job, frames, writer, stopped).await
+        self.take(job, frames, writer, stopping).await
     }
 
     async fn answer(&self, request: &Frame) -> Answer {
@@ -145,13 +164,9 @@ impl Agent {
         let path = self.folder.join(format!("job-{number}"));
         let made = spawn_blocking(move || JobFolder::new(&path)).await;
         let folder = made.map_err(io::Error::other)??;
-        let received = tokio::select! {
-            received = receive(&mut frames, &folder) => received,
-            _ = stopping.wait_for(|stop| *stop) => Err(stopped()),
-        };
-        let ran = match received {
+        let ran = match receive(&mut frames, &folder, &mut stopping).await {
             Ok(()) => {
-                job.environment.retain(|(name, _)| name != "PATH");
+                job.environment.retain(|(name, _)| is_of_checks(name));
                 let path = std::env::var_os("PATH").unwrap_or_default();
                 job.environment.push(("PATH".to_owned(), path));
                 self.run(job, &mut frames, &mut writer, &folder, &mut stopping).await
@@ -216,24 +231,42 @@ fn stopped() -> io::Error {
     io::Error::other("the agent was stopped")
 }
 
-/// Unpacks the checkout that a server sends.
-async fn receive(frames: &mut Frames, folder: &JobFolder) -> io::Result<()> {
+/// Whether a variable is for a check alone: what starts it is outside of the sandbox, and a loader or an
+/// engine would obey the others.
+fn is_of_checks(name: &str) -> bool {
+    let is_of_loader = name.starts_with("LD_") || name == "GLIBC_TUNABLES";
+    name != "PATH" && !is_of_loader && !OF_ENGINES.contains(&name)
+}
+
+/// Unpacks the checkout that a server sends. When this returns, nothing is written any more.
+async fn receive(
+    frames: &mut Frames,
+    folder: &JobFolder,
+    stopping: &mut watch::Receiver<bool>,
+) -> io::Result<()> {
     let (sender, pieces) = mpsc::channel(AHEAD);
     let checkout = folder.checkout();
     let unpacking = spawn_blocking(move || checkout::unpack(pieces, &checkout));
+    let passed_on = tokio::select! {
+        passed_on = pass_on(frames, sender) => passed_on,
+        _ = stopping.wait_for(|stop| *stop) => Err(stopped()),
+    };
+    let unpacked = unpacking.await.map_err(io::Error::other)?;
+    passed_on.and(unpacked)
+}
+
+/// Passes the pieces of a checkout on, until it is whole or cannot be unpacked.
+async fn pass_on(frames: &mut Frames, sender: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
     loop {
         let frame = frames.next().await?;
         let frame = frame.ok_or_else(|| io::Error::other("the server ended the connection"))?;
         match frame.kind {
-            // Where it cannot be unpacked, the error is below.
-            Kind::Bytes if sender.send(frame.bytes).await.is_err() => break,
+            Kind::Bytes if sender.send(frame.bytes).await.is_err() => return Ok(()),
             Kind::Bytes => {}
-            Kind::Whole => break,
+            Kind::Whole => return Ok(()),
             kind => return Err(io::Error::other(format!("the server sent a frame {kind:?}"))),
         }
     }
-    drop(sender);
-    unpacking.await.map_err(io::Error::other)?
 }
 
 /// Sends the reports of a job, and how it ended.

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::{Ended, Job, NotRun, Ready};
 
@@ -185,12 +186,22 @@ async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> 
 
 /// The frames of a connection, read by a task of its own: waiting for one can be given up without
 /// losing a part of it.
-pub(super) struct Frames(mpsc::Receiver<io::Result<Frame>>);
+pub(super) struct Frames {
+    frames: mpsc::Receiver<io::Result<Frame>>,
+    /// Ended with this, so that the connection is closed.
+    reader: JoinHandle<()>,
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
 
 impl Frames {
     pub(super) fn of(mut from: impl AsyncRead + Send + Unpin + 'static) -> Self {
         let (sender, frames) = mpsc::channel(AHEAD);
-        tokio::spawn(async move {
+        let reader = tokio::spawn(async move {
             while let Some(frame) = read(&mut from).await.transpose() {
                 let is_last = frame.is_err();
                 if sender.send(frame).await.is_err() || is_last {
@@ -198,12 +209,12 @@ impl Frames {
                 }
             }
         });
-        Self(frames)
+        Self { frames, reader }
     }
 
     /// The next frame; `None` at the end of the connection.
     pub(super) async fn next(&mut self) -> io::Result<Option<Frame>> {
-        self.0.recv().await.transpose()
+        self.frames.recv().await.transpose()
     }
 
     /// The next frame, which must be of that kind.

@@ -149,7 +149,7 @@ impl WebhookStore for Store {
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<Message>, StoreError> {
-        let mut conn = self.connection(Reach::ALL).await?;
+        let mut conn = self.connection(token.org).await?;
         Ok(leases::due(&mut conn, token, now, limit).await?)
     }
 
@@ -162,7 +162,7 @@ impl WebhookStore for Store {
     ) -> Result<bool, StoreError> {
         let attempt = attempt.clone();
         let job = self.write(
-            Reach::ALL,
+            token.org,
             Box::new(move |conn| leases::record(conn, token, attempt, (verdict, jitter)).boxed()),
         );
         Ok(job.await?)
@@ -170,7 +170,7 @@ impl WebhookStore for Store {
 
     async fn release(&self, token: EndpointLease, now: Timestamp) -> Result<(), StoreError> {
         let job =
-            self.write(Reach::ALL, Box::new(move |conn| leases::release(conn, token, now).boxed()));
+            self.write(token.org, Box::new(move |conn| leases::release(conn, token, now).boxed()));
         Ok(job.await?)
     }
 
