@@ -59,7 +59,7 @@ pub async fn agent(config: &Config, action: Agent) -> Result<(), AdminError> {
     let ready = match sandbox.ready().await {
         Ok(Ready { by, network: true }) => format!("checks run in {by} with network"),
         Ok(Ready { by, network: false }) => format!("checks run in {by} without network"),
-        // It is asked again for each check.
+        // Each check looks again.
         Err(refused) => refused.to_string(),
     };
     let runner = Arc::new(Runner::new(sandbox, folder, users));

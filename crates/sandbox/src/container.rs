@@ -1,4 +1,4 @@
-//! A check in a container of Podman or Docker: the arguments of the engine, and what is known of a
+//! A check in a container of Podman or Docker: the arguments of the engine, and the state of the
 //! container afterwards.
 
 use std::ffi::{OsStr, OsString};
@@ -60,7 +60,7 @@ pub(crate) struct Container {
     is_removed: bool,
 }
 
-/// What an engine says of a container.
+/// What an engine reports about a container.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct State {
@@ -104,8 +104,8 @@ impl Engine {
         command
     }
 
-    /// Whether the image of the settings is there. It is never pulled: what a check runs in does not
-    /// change while nobody decides it.
+    /// Whether the image of the settings is there. It is never pulled: what a check runs in changes
+    /// only when the operator pulls another.
     pub(crate) async fn has_image(&self, image: &str) -> Result<(), String> {
         let inspect = ["image", "inspect", "--format", "{{json .Config.Volumes}}", image];
         let done = self.ask(&inspect).await.map_err(|error| error.to_string())?;
@@ -250,7 +250,7 @@ impl Container {
         of_job.filter(|(name, _)| !OF_ENGINES.contains(name))
     }
 
-    /// What the end of the engine's program means, by what the engine says of the container; and
+    /// What the end of the engine's program means, by what the engine reports about the container; and
     /// removes the container.
     pub(crate) async fn finish(
         mut self,

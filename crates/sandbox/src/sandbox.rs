@@ -42,7 +42,7 @@ pub struct Ready {
 #[error("checks are refused: {0}")]
 pub struct NotReady(pub String);
 
-/// How a job ended, and the reports that it left.
+/// The result of a job, and the reports that it left.
 pub struct Ran {
     /// How it ended.
     pub ended: Ended,

@@ -1,4 +1,4 @@
-//! A checkout on its way to an agent: a tar archive in pieces.
+//! How a checkout is sent to an agent: as a tar archive in pieces.
 
 use std::io::{self, Read, Write};
 use std::path::Path;

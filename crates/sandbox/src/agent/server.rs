@@ -45,7 +45,7 @@ impl Agent {
     }
 
     /// Listens on a socket, which must not be the one of another agent that runs. Every user can
-    /// connect; who is connected is asked of the kernel.
+    /// connect; the kernel tells the agent who is connected.
     pub fn listen(socket: &Path) -> io::Result<UnixListener> {
         match std::os::unix::net::UnixStream::connect(socket) {
             Ok(_) => {
@@ -95,7 +95,7 @@ impl Agent {
 
     async fn accept(self: Arc<Self>, stream: UnixStream, stopped: watch::Receiver<bool>) {
         if let Err(error) = self.handle(stream, stopped).await {
-            // Servers go away, and the kernel says so.
+            // Such as a server that was stopped.
             tracing::debug!(%error, "a connection of a server ended early");
         }
     }
@@ -269,7 +269,7 @@ async fn pass_on(frames: &mut Frames, sender: mpsc::Sender<Vec<u8>>) -> io::Resu
     }
 }
 
-/// Sends the reports of a job, and how it ended.
+/// Sends the reports and the result of a job.
 async fn report(
     files: Vec<ReportFile>,
     mut done: Done,

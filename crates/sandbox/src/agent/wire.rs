@@ -89,7 +89,7 @@ pub(super) struct Report {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Done {
     pub(super) ended: End,
-    /// The reports that were omitted, and those that are older than the job.
+    /// How many reports were omitted, and how many are older than the job.
     pub(super) omitted: usize,
     pub(super) old: usize,
 }
@@ -184,7 +184,7 @@ async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> 
     Ok(Some(Frame { kind, bytes }))
 }
 
-/// The frames of a connection, read by a task of its own: waiting for one can be given up without
+/// The frames of a connection, read by a task of its own: waiting for one can be interrupted without
 /// losing a part of it.
 pub(super) struct Frames {
     frames: mpsc::Receiver<io::Result<Frame>>,
