@@ -44,7 +44,7 @@ pub struct NotReady(pub String);
 
 /// The result of a job, and the reports that it left.
 pub struct Ran {
-    /// How it ended.
+    /// Its end.
     pub ended: Ended,
     /// Its reports.
     pub reports: Collected,
