@@ -177,6 +177,8 @@ async fn checks_run_in_containers_and_leave_none() {
     }
     let (ran, text) = place.run(&["no-such-program"], Duration::from_mins(1)).await;
     assert!(matches!(ran, Err(NotRun::Program(_))), "{text}");
+    let (ran, text) = place.run(&["/usr"], Duration::from_mins(1)).await;
+    assert!(matches!(ran, Err(NotRun::Program(_))), "no program, and the engine works: {text}");
     let (ended, _) = place.sh("yes 'much output'").await;
     assert!(matches!(&ended, Ended::OverLimit(words) if words == "it printed more than 1 MiB"));
     let begun = Instant::now();

@@ -1,6 +1,7 @@
 //! The plain git host on real repositories: it keeps the promises of a git host, and runs checks.
 #![expect(clippy::disallowed_methods, reason = "tests make ids and clocks of their own")]
 
+mod agent;
 mod checks;
 mod checks_runner;
 mod containers;

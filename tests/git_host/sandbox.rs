@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use signalbox_domain::ports::MAX_CHECK_OUTPUT;
 use signalbox_git::LocalChecksRunner;
 use signalbox_sandbox::{
-    Agent, AgentSandbox, Backend, Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Ran,
-    Sandbox, SandboxSettings,
+    Agent, AgentSandbox, Backend, Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Sandbox,
+    SandboxSettings,
 };
 use signalbox_tests::{is_root, not_tested, sandbox_of};
 use tempfile::TempDir;
@@ -24,26 +24,26 @@ use crate::checks::{CONFIG, Reports, program, run_checks_with, runner_in, runner
 /// Numbers for sleeps, so that each has a command line of its own.
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
-fn works_here() -> bool {
+pub(crate) fn works_here() -> bool {
     sandbox_of(if is_root() { "root" } else { "user" })
 }
 
 /// What runs checks.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+pub(crate) enum Kind {
     Local,
     Agent,
 }
 
 /// A sandbox and a folder for jobs.
-struct Place {
-    folder: TempDir,
-    sandbox: Arc<dyn Sandbox>,
-    agent: Option<(JoinHandle<()>, Arc<Notify>)>,
+pub(crate) struct Place {
+    pub(crate) folder: TempDir,
+    pub(crate) sandbox: Arc<dyn Sandbox>,
+    pub(crate) agent: Option<(JoinHandle<()>, Arc<Notify>)>,
 }
 
 impl Place {
-    fn new(kind: Kind, settings: SandboxSettings) -> Self {
+    pub(crate) fn new(kind: Kind, settings: SandboxSettings) -> Self {
         let folder = TempDir::new().expect("a folder");
         let local = LocalSandbox::new(settings, program(), vec![folder.path().to_owned()]);
         if kind == Kind::Local {
@@ -54,7 +54,7 @@ impl Place {
     }
 
     /// With an agent of this user for servers of that one.
-    fn with_agent(folder: TempDir, local: LocalSandbox, user: u32) -> Self {
+    pub(crate) fn with_agent(folder: TempDir, local: LocalSandbox, user: u32) -> Self {
         let (jobs, socket) = (folder.path().join("agent"), folder.path().join("agent.sock"));
         std::fs::create_dir(&jobs).expect("made");
         let listener = Agent::listen(&socket).expect("a socket");
@@ -68,7 +68,7 @@ impl Place {
     }
 
     /// Nothing of a check is left in the folder of the agent.
-    fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         let left = std::fs::read_dir(self.folder.path().join("agent"));
         left.is_ok_and(|mut left| left.next().is_none())
     }
@@ -141,7 +141,7 @@ in_every_sandbox! {
     the_checkout_is_a_repository_of_its_own;
 }
 
-fn code(ended: &Result<Ended, NotRun>) -> Option<i32> {
+pub(crate) fn code(ended: &Result<Ended, NotRun>) -> Option<i32> {
     match ended {
         Ok(Ended::Exited(status)) => status.code(),
         other => panic!("{other:?}"),
@@ -157,12 +157,12 @@ fn limit(ended: Result<Ended, NotRun>) -> String {
 }
 
 /// A command that runs until it is killed, and that no other test has.
-fn endless() -> String {
+pub(crate) fn endless() -> String {
     let number = NUMBER.fetch_add(1, Ordering::SeqCst);
     format!("sleep {}.{number}", 100_000 + std::process::id())
 }
 
-fn is_running(command: &str) -> bool {
+pub(crate) fn is_running(command: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("the processes").flatten();
     let mut lines =
         processes.map(|it| std::fs::read(it.path().join("cmdline")).unwrap_or_default());
@@ -359,117 +359,6 @@ async fn a_killed_server_leaves_no_process_of_a_check(kind: Kind) {
         assert!(begun.elapsed() < Duration::from_secs(20), "it is still there");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-}
-
-/// A folder with a checkout, a job of a script, and what the agent did with it.
-async fn run_by_agent(
-    place: &Place,
-    script: &str,
-    mut stopped: watch::Receiver<bool>,
-) -> (Result<Ran, NotRun>, String) {
-    let folder = JobFolder::new(&place.folder.path().join("jobs/1")).expect("a folder");
-    std::fs::write(folder.checkout().join("old.xml"), "<old/>").expect("written");
-    let job = Job {
-        run: ["sh", "-c", script].map(ToOwned::to_owned).to_vec(),
-        environment: vec![("PASSED".into(), "passed".into())],
-        time: Duration::from_mins(1),
-        hidden: Vec::new(),
-        reports: vec!["*.xml".to_owned()],
-    };
-    let output = Output::default();
-    let ran = place.sandbox.run(job, &folder, &mut stopped, &output).await;
-    folder.clear().await;
-    (ran, output.into_text())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_returns_what_a_check_printed_and_left() {
-    if !works_here() {
-        return;
-    }
-    let place = Place::new(Kind::Agent, SandboxSettings::default());
-    let ready = place.sandbox.ready().await.expect("it is ready");
-    assert!(ready.by.starts_with("bubblewrap, by the agent of user "), "{}", ready.by);
-    let (_never, stopped) = watch::channel(false);
-    let large = "head -c 3000000 /dev/zero | tr '\\0' x";
-    let script = format!("echo $PASSED; ls; {large} > new.xml; {large}; echo; exit 3");
-    let (ran, text) = run_by_agent(&place, &script, stopped).await;
-    assert!(text.starts_with("passed\nold.xml\n") && text.ends_with("x\n"));
-    let ran = ran.expect("it ran");
-    assert_eq!(code(&Ok(ran.ended)), Some(3));
-    let mut read = Vec::new();
-    for mut file in ran.reports.files {
-        let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut file.content, &mut bytes).expect("read");
-        read.push((file.name, bytes.len()));
-    }
-    assert_eq!(read, [("new.xml".to_owned(), 3_000_000), ("old.xml".to_owned(), 6)]);
-    assert_eq!((ran.reports.omitted, ran.reports.old), (0, 1));
-    assert!(place.is_clean());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_ends_a_check_that_is_not_wanted_and_one_that_it_cannot_finish() {
-    if !works_here() {
-        return;
-    }
-    let mut place = Place::new(Kind::Agent, SandboxSettings::default());
-    let sleep = endless();
-    let running = async || {
-        while !is_running(&sleep) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let (stop, stopped) = watch::channel(false);
-    let (ran, ()) = tokio::join!(run_by_agent(&place, &sleep, stopped), async {
-        running().await;
-        stop.send_replace(true);
-    });
-    assert!(matches!(ran.0, Ok(Ran { ended: Ended::Stopped, .. })));
-    assert!(!is_running(&sleep) && place.is_clean());
-
-    let (agent, stop_agent) = place.agent.take().expect("an agent");
-    let (_never, stopped) = watch::channel(false);
-    let (ran, ()) = tokio::join!(run_by_agent(&place, &sleep, stopped), async {
-        running().await;
-        stop_agent.notify_one();
-    });
-    let words = ran.0.err().map(|error| format!("{error:?}")).unwrap_or_default();
-    assert!(words.contains("the agent was stopped"), "it is run again elsewhere: {words}");
-    agent.await.expect("it ends");
-    assert!(!is_running(&sleep) && place.is_clean());
-    let refused = place.sandbox.ready().await.expect_err("there is no agent").to_string();
-    assert!(refused.contains("agent.sock does not answer"), "{refused}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_runs_nothing_for_other_users_and_versions() {
-    use std::io::{Read as _, Write as _};
-    let local = || LocalSandbox::new(SandboxSettings::default(), program(), Vec::new());
-    let own = rustix::process::geteuid().as_raw();
-    let folder = TempDir::new().expect("a folder");
-    let place = Place::with_agent(folder, local(), own + 1);
-    let refused = place.sandbox.ready().await.expect_err("another user").to_string();
-    assert!(refused.contains(&format!("does not run checks for user {own}")), "{refused}");
-    let (_never, stopped) = watch::channel(false);
-    let (ran, text) = run_by_agent(&place, "echo ran", stopped).await;
-    assert!(matches!(ran, Err(NotRun::Machine(_))) && text.is_empty(), "{text}");
-
-    let place = Place::with_agent(TempDir::new().expect("a folder"), local(), own);
-    let socket = place.folder.path().join("agent.sock");
-    let taken = Agent::listen(&socket).expect_err("an agent listens there");
-    assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
-    let asked = tokio::task::spawn_blocking(move || {
-        let mut stream = std::os::unix::net::UnixStream::connect(socket).expect("connected");
-        let request = br#"{"protocol":999,"wish":1}"#;
-        stream.write_all(b"r\0\0\0\x19").expect("sent");
-        stream.write_all(request).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        answer
-    });
-    let answer = asked.await.expect("asked");
-    assert!(answer.contains("run the same version of Signalbox"), "{answer}");
 }
 
 async fn the_checkout_is_a_repository_of_its_own(kind: Kind) {

@@ -1,18 +1,18 @@
 //! `signalbox agent`: runs the checks of a server as another user.
 
 use std::collections::BTreeSet;
-use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use clap::Args;
 use signalbox_config::Config;
-use signalbox_sandbox::{AGENT_SOCKET, Agent as Runner, Backend, Ready};
+use signalbox_sandbox::{AGENT_SOCKET, Agent as Runner, Backend};
 use signalbox_terminal::{Signals, say};
 
 use crate::doctor::sandbox;
 use crate::error::AdminError;
+use crate::lock;
 
 /// `signalbox agent`.
 #[derive(Args)]
@@ -42,23 +42,15 @@ pub async fn agent(config: &Config, action: Agent) -> Result<(), AdminError> {
     let folder = config.data_dir().join("checks");
     std::fs::create_dir_all(&folder).map_err(AdminError::file(&folder))?;
     let folder = folder.canonicalize().map_err(AdminError::file(&folder))?;
-    let lock = folder.with_extension("lock");
-    let file = File::options().create(true).truncate(false).write(true).open(&lock);
-    let file = file.map_err(AdminError::file(&lock))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let words = format!("another agent runs its checks in {}", folder.display());
-            return Err(AdminError::Refused(words));
-        }
-        Err(TryLockError::Error(error)) => return Err(AdminError::File { path: lock, error }),
-    }
+    let Some(_lock) = lock::hold(&folder.with_extension("lock"))? else {
+        let words = format!("another agent runs its checks in {}", folder.display());
+        return Err(AdminError::Refused(words));
+    };
     let mut signals = Signals::new()?;
     let listener = Runner::listen(&socket).map_err(AdminError::file(&socket))?;
     let sandbox = sandbox(config);
     let ready = match sandbox.ready().await {
-        Ok(Ready { by, network: true }) => format!("checks run in {by} with network"),
-        Ok(Ready { by, network: false }) => format!("checks run in {by} without network"),
+        Ok(ready) => ready.to_string(),
         // Each check looks again.
         Err(refused) => refused.to_string(),
     };

@@ -1,13 +1,14 @@
-//! One server per embedded database: the process that holds the lock file owns the database.
+//! One server for an embedded database, and one agent for a folder of checks: the process that holds the
+//! lock file owns it.
 
 use std::fs::{File, TryLockError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use signalbox_config::Config;
 
 use crate::AdminError;
 
-/// The exclusive right to use an embedded database, until it is dropped or the process ends.
+/// An exclusive right, such as to use an embedded database, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -22,12 +23,17 @@ fn path(config: &Config) -> Option<PathBuf> {
 /// Takes the lock for this process. The operating system releases it when the process ends.
 pub fn take(config: &Config) -> Result<Option<Lock>, AdminError> {
     let Some(path) = path(config) else { return Ok(None) };
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(AdminError::file(&path))?;
+    hold(&path)?.map(Some).ok_or(AdminError::Locked(path))
+}
+
+/// Holds a lock file for this process; `None` while another one has it.
+pub(crate) fn hold(path: &Path) -> Result<Option<Lock>, AdminError> {
+    let file = File::options().create(true).truncate(false).write(true).open(path);
+    let file = file.map_err(AdminError::file(path))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(Lock { _file: file })),
-        Err(TryLockError::WouldBlock) => Err(AdminError::Locked(path)),
-        Err(TryLockError::Error(error)) => Err(AdminError::File { path, error }),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(AdminError::File { path: path.to_owned(), error }),
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) const OF_ENGINES: [&str; 12] = [
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
 ];
+/// The command that removes a container, with what runs in it.
+const REMOVE: [&str; 3] = ["rm", "--force", "--volumes"];
 /// How long an engine may take for what is not a check.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// The most open files of a process, if the server may have as many.
@@ -142,10 +144,7 @@ impl Engine {
         let found = self.command().args(["ps", "--all", "--quiet", "--filter", &label]).output();
         let found = found.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
         for id in found.unwrap_or_default().split_whitespace() {
-            let removed = self.command().args(["rm", "--force", "--volumes", id]).output();
-            if !removed.is_ok_and(|it| it.status.success()) {
-                tracing::warn!(id, "could not remove a left-over container of a check");
-            }
+            note_removal(id, self.command().args(REMOVE).arg(id).output());
         }
     }
 }
@@ -295,14 +294,10 @@ impl Container {
     }
 
     async fn remove(&mut self) {
+        let removed = self.engine.ask(&[&REMOVE[..], &[&self.name]].concat()).await;
+        // Not before: a caller that is gone leaves it to the drop.
         self.is_removed = true;
-        let error = match self.engine.ask(&["rm", "--force", "--volumes", &self.name]).await {
-            Ok(done) if done.status.success() => return,
-            Ok(done) => String::from_utf8_lossy(&done.stderr).trim().to_owned(),
-            Err(error) => error.to_string(),
-        };
-        // The next start of the server removes it.
-        tracing::warn!(container = self.name, error, "could not remove the container of a check");
+        note_removal(&self.name, removed);
     }
 }
 
@@ -314,12 +309,19 @@ impl Drop for Container {
         let (engine, name) = (self.engine.clone(), self.name.clone());
         // Docker's daemon runs it on. The thread waits for the engine, which nothing else does.
         std::thread::spawn(move || {
-            let removed = engine.command().args(["rm", "--force", "--volumes", &name]).output();
-            if let Err(error) = removed {
-                tracing::warn!(container = name, %error, "could not remove the container of a check");
-            }
+            note_removal(&name, engine.command().args(REMOVE).arg(&name).output());
         });
     }
+}
+
+/// Reports a container that is still there; the next start of the server removes it.
+fn note_removal(container: &str, removed: io::Result<Output>) {
+    let error = match removed {
+        Ok(done) if done.status.success() => return,
+        Ok(done) => String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    tracing::warn!(container, error, "could not remove the container of a check");
 }
 
 #[cfg(test)]

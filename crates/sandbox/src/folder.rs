@@ -66,6 +66,18 @@ pub fn clear(folder: &Path) {
     }
 }
 
+/// Ends what a crashed server has left running in a folder of jobs, and removes what is in it.
+pub(crate) fn clear_jobs(folder: &Path) {
+    let left = leftovers::kill_marked(folder);
+    if left > 0 {
+        tracing::warn!(left, "could not end the left-over check processes of an earlier server");
+    }
+    let Ok(jobs) = fs::read_dir(folder) else { return };
+    for job in jobs.flatten() {
+        clear(&job.path());
+    }
+}
+
 /// Gives everything that a check can write to that user and group. Links are changed, never
 /// followed. Nothing of the check runs yet.
 pub(crate) fn hand_over(folder: &Path, user: u32) -> io::Result<()> {

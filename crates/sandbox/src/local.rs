@@ -17,7 +17,7 @@ use crate::supervisor::{Isolation, SUPERVISE, free_space};
 use crate::users::UserId;
 use crate::{
     Backend, Ended, Job, JobFolder, NotReady, NotRun, Output, Ran, Ready, Sandbox, SandboxSettings,
-    folder, leftovers, process, reports,
+    folder, process, reports,
 };
 
 /// What to do without a sandbox.
@@ -79,7 +79,7 @@ impl LocalSandbox {
         // A full disk says nothing about the sandbox, and the probe may be on another disk than checks.
         let settings = SandboxSettings { keep_free_mib: 0, ..self.settings.clone() };
         let probe = Self::new(settings, self.supervisor.clone(), self.hidden.clone());
-        let ran = probe.run(job, &folder, &mut stopped, &output).await;
+        let ran = probe.run_once(job, &folder, &mut stopped, &output).await;
         folder.clear().await;
         let fails = if self.settings.backend.has_images() {
             "the container engine is installed but does not work here"
@@ -230,6 +230,38 @@ impl Sandbox for LocalSandbox {
         stopped: &mut watch::Receiver<bool>,
         output: &Output,
     ) -> Result<Ran, NotRun> {
+        match self.run_once(job, folder, stopped, output).await {
+            // Engines exit alike for a program that is not there and for a runtime that is broken.
+            Err(NotRun::Program(error)) if self.settings.backend.has_images() => {
+                self.works.store(false, Ordering::SeqCst);
+                match self.ready().await {
+                    Ok(_) => Err(NotRun::Program(error)),
+                    Err(refused) => Err(NotRun::Machine(std::io::Error::other(refused.0))),
+                }
+            }
+            ran => ran,
+        }
+    }
+
+    fn sweep(&self, folder: &Path) {
+        if self.settings.backend.has_images()
+            && let Ok(engine) = Engine::find(&self.settings)
+        {
+            engine.sweep(folder);
+        }
+        folder::clear_jobs(folder);
+    }
+}
+
+impl LocalSandbox {
+    /// Runs a job, and takes the engine of containers at its word.
+    async fn run_once(
+        &self,
+        job: Job,
+        folder: &JobFolder,
+        stopped: &mut watch::Receiver<bool>,
+        output: &Output,
+    ) -> Result<Ran, NotRun> {
         if self.settings.backend == Backend::None {
             return Err(NotRun::Machine(std::io::Error::other(EXTERNAL_ONLY)));
         }
@@ -269,25 +301,6 @@ impl Sandbox for LocalSandbox {
         let found = spawn_blocking(move || reports::collect(&checkout, &patterns, &before));
         // Open files can be read after the folder is removed.
         Ok(Ran { ended, reports: found.await.unwrap_or_default() })
-    }
-
-    fn sweep(&self, folder: &Path) {
-        let left = leftovers::kill_marked(folder);
-        if left > 0 {
-            tracing::warn!(
-                left,
-                "could not end the left-over check processes of an earlier server"
-            );
-        }
-        if self.settings.backend.has_images()
-            && let Ok(engine) = Engine::find(&self.settings)
-        {
-            engine.sweep(folder);
-        }
-        let Ok(jobs) = std::fs::read_dir(folder) else { return };
-        for job in jobs.flatten() {
-            crate::clear(&job.path());
-        }
     }
 }
 

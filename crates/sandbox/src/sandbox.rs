@@ -1,6 +1,7 @@
 //! The seam between the server and what runs checks.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +36,13 @@ pub struct Ready {
     pub by: String,
     /// Whether they share the network of the machine.
     pub network: bool,
+}
+
+impl fmt::Display for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let network = if self.network { "with" } else { "without" };
+        write!(f, "checks run in {} {network} network", self.by)
+    }
 }
 
 /// Why no check runs here.

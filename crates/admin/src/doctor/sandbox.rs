@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use signalbox_config::Config;
 use signalbox_domain::ports::Stores;
-use signalbox_sandbox::{AgentSandbox, Backend, LocalSandbox, Ready, Sandbox};
+use signalbox_sandbox::{AgentSandbox, Backend, LocalSandbox, Sandbox};
 
 use super::Finding;
 
@@ -42,15 +42,10 @@ pub(super) async fn check(config: &Config, stores: &Stores) -> Finding {
     let sandbox = sandbox(config);
     match sandbox.ready().await {
         Err(refused) => Finding::bad(NAME, refused.to_string()),
-        Ok(Ready { by, network: true }) => Finding::warning(
+        Ok(ready) if ready.network => Finding::warning(
             NAME,
-            format!(
-                "checks run in {by} with network: they can use what they reach without a password, \
-                 such as a database"
-            ),
+            format!("{ready}: they can use what they reach without a password, such as a database"),
         ),
-        Ok(Ready { by, network: false }) => {
-            Finding::good(NAME, format!("checks run in {by} without network"))
-        }
+        Ok(ready) => Finding::good(NAME, ready.to_string()),
     }
 }

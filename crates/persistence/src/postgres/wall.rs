@@ -79,6 +79,16 @@ async fn a_query_without_its_condition_sees_and_changes_one_organization() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_has_no_wall_and_is_noticed() {
+    let server = Server::shared();
+    let url = server.create_database();
+    for (url, kept) in [(url.clone(), true), (server.as_superuser(&url), false)] {
+        let database = crate::connect(&url).await.expect("a database");
+        assert_eq!(database.keeps_organizations_apart().await.ok(), Some(kept), "{url}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_table_of_organizations_has_the_wall() {
     let store = fresh().await;
     let mut conn = store.connection(Reach::ALL).await.expect("a connection");

@@ -12,10 +12,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 
 use super::checkout;
-use super::wire::{Answer, Done, Frame, Frames, Kind, PATIENCE, PROTOCOL, Report, Request, write};
+use super::wire::{
+    AHEAD, Answer, Done, Frame, Frames, Kind, PATIENCE, PROTOCOL, Report, Request, write,
+};
 use crate::reports::{MAX_BYTES, MAX_FILE_BYTES, MAX_FILES};
 use crate::{
-    Collected, Ended, Job, JobFolder, NotReady, NotRun, Output, Ran, Ready, Sandbox, leftovers,
+    Collected, Ended, Job, JobFolder, NotReady, NotRun, Output, Ran, Ready, Sandbox, folder,
 };
 
 /// How much longer than its job an agent may take: to unpack it, to end it, and to send what it
@@ -23,8 +25,6 @@ use crate::{
 const GRACE: Duration = Duration::from_mins(5);
 /// How long an agent may take to end a job that is not wanted any more.
 const STOP: Duration = Duration::from_secs(30);
-/// How many pieces of a checkout are packed ahead.
-const AHEAD: usize = 8;
 
 /// Gives jobs to an agent.
 pub struct AgentSandbox {
@@ -123,7 +123,7 @@ impl Reports {
     fn finish(&mut self) -> io::Result<()> {
         let Some((name, mut file, missing)) = self.open.take() else { return Ok(()) };
         if missing > 0 {
-            return Err(io::Error::other("the agent sent less of a report than it said"));
+            return Err(io::Error::other("the agent sent less of a report than it announced"));
         }
         file.rewind()?;
         self.files.push(ReportFile { name, content: Box::new(file) });
@@ -208,11 +208,111 @@ impl Sandbox for AgentSandbox {
     }
 
     fn sweep(&self, folder: &Path) {
-        // Checks of a time without an agent.
-        leftovers::kill_marked(folder);
-        let Ok(jobs) = std::fs::read_dir(folder) else { return };
-        for job in jobs.flatten() {
-            crate::clear(&job.path());
+        // Also what checks left here before an agent ran them.
+        folder::clear_jobs(folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::UnixListener;
+
+    use super::super::wire::End;
+    use super::*;
+
+    /// An agent that accepts the next connection, answers that it is ready, and then does this.
+    fn agent(
+        socket: &Path,
+        frames: Vec<(Kind, Vec<u8>)>,
+        stays: bool,
+    ) -> tokio::task::JoinHandle<()> {
+        let listener = UnixListener::bind(socket).expect("a socket");
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let answer = Answer::Ready(Ready { by: "nothing".to_owned(), network: false });
+            let answer = Frame::of(Kind::Answer, &answer).expect("an answer");
+            answer.write(&mut stream).await.expect("sent");
+            for (kind, bytes) in frames {
+                write(&mut stream, kind, &bytes).await.expect("sent");
+            }
+            if stays {
+                std::future::pending::<()>().await;
+            }
+            // Reads what is sent until the server is gone, so that all of it arrives.
+            tokio::io::AsyncWriteExt::shutdown(&mut stream).await.expect("shut down");
+            tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.ok();
+        })
+    }
+
+    /// What becomes of a job that such an agent gets.
+    async fn refusal(frames: Vec<(Kind, Vec<u8>)>, stays: bool) -> String {
+        let place = tempfile::tempdir().expect("a folder");
+        let socket = place.path().join("agent.sock");
+        let _agent = agent(&socket, frames, stays);
+        let folder = JobFolder::new(&place.path().join("job")).expect("a folder");
+        let job = Job {
+            run: vec!["true".to_owned()],
+            environment: Vec::new(),
+            time: Duration::from_mins(1),
+            hidden: Vec::new(),
+            reports: Vec::new(),
+        };
+        let (_never, mut stopped) = watch::channel(false);
+        let output = Output::default();
+        let ran = AgentSandbox::new(socket).run(job, &folder, &mut stopped, &output).await;
+        match ran {
+            Err(NotRun::Machine(error)) => error.to_string(),
+            Err(NotRun::Program(error)) => panic!("no fault of the check: {error}"),
+            Ok(ran) => panic!("{:?}", ran.ended),
         }
+    }
+
+    fn frame<T: serde::Serialize>(kind: Kind, value: &T) -> (Kind, Vec<u8>) {
+        (kind, Frame::of(kind, value).expect("a frame").bytes)
+    }
+
+    fn report(length: u64) -> (Kind, Vec<u8>) {
+        frame(Kind::Report, &Report { name: "a.xml".to_owned(), length })
+    }
+
+    fn done(ended: End) -> (Kind, Vec<u8>) {
+        frame(Kind::Done, &Done { ended, omitted: 0, old: 0 })
+    }
+
+    #[tokio::test]
+    async fn an_agent_cannot_drop_a_check_or_send_more_than_a_check_may_leave() {
+        let success = || done(End::Exited(0));
+        let many = vec![report(0); MAX_FILES + 1];
+        let large = vec![report(MAX_FILE_BYTES + 1)];
+        for (frames, words) in [
+            (vec![done(End::Stopped)], "the agent stopped the check"),
+            (vec![(Kind::Bytes, vec![1]), success()], "bytes of no report"),
+            (vec![report(1), (Kind::Bytes, vec![1, 2]), success()], "bytes of no report"),
+            (vec![report(2), (Kind::Bytes, vec![1]), success()], "less of a report"),
+            (vec![report(2), report(2)], "less of a report"),
+            (many, "more reports than a check may leave"),
+            (large, "more reports than a check may leave"),
+            (vec![(Kind::Whole, Vec::new())], "a frame Whole"),
+            (vec![(Kind::Done, b"{}".to_vec())], "missing field"),
+            (Vec::new(), "the agent ended the connection"),
+        ] {
+            let said = refusal(frames, false).await;
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frozen_agent_is_abandoned_after_its_time() {
+        let begun = tokio::time::Instant::now();
+        let said = refusal(Vec::new(), true).await;
+        assert_eq!(said, "the agent did not end the check in time");
+        assert_eq!(begun.elapsed().as_secs(), 60 + GRACE.as_secs());
+
+        let place = tempfile::tempdir().expect("a folder");
+        let socket = place.path().join("agent.sock");
+        // The kernel connects for it.
+        let _frozen = UnixListener::bind(&socket).expect("a socket");
+        let refused = AgentSandbox::new(socket).ready().await.expect_err("frozen").to_string();
+        assert!(refused.contains("does not answer: timed out"), "{refused}");
     }
 }

@@ -17,13 +17,10 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 use super::checkout;
 use super::wire::{
-    Answer, Done, End, Frame, Frames, Kind, MAX_FRAME, PATIENCE, PROTOCOL, Report, Request, write,
+    AHEAD, Answer, Done, End, Frame, Frames, Kind, PATIENCE, PROTOCOL, Report, Request, write,
 };
 use crate::container::OF_ENGINES;
 use crate::{Collected, Ended, Job, JobFolder, NotRun, Output, Ran, Sandbox};
-
-/// How many pieces of a checkout are read ahead.
-const AHEAD: usize = 8;
 
 /// How long jobs have to end when the agent is stopped.
 const END: Duration = Duration::from_secs(25);
@@ -222,7 +219,7 @@ impl Agent {
         }
         stop.send_replace(true);
         let ran = both.await;
-        // The server must not take it for its own wish.
+        // The server must not mistake it for its own request.
         if *stopping.borrow() { Err(NotRun::Machine(stopped())) } else { ran }
     }
 }
@@ -286,9 +283,7 @@ async fn report(
         };
         let length = u64::try_from(bytes.len()).map_err(io::Error::other)?;
         Frame::of(Kind::Report, &Report { name, length })?.write(writer).await?;
-        for piece in bytes.chunks(MAX_FRAME) {
-            write(writer, Kind::Bytes, piece).await?;
-        }
+        write(writer, Kind::Bytes, &bytes).await?;
     }
     Frame::of(Kind::Done, &done)?.write(writer).await
 }
