@@ -57,9 +57,12 @@ impl Trial {
     }
 
     /// Deletes it.
+    ///
+    /// PostgreSQL waits up to 5 seconds for the sessions in it to end, and cancels an autovacuum.
+    /// `--force` would fail for an ordinary role, which may not end an autovacuum.
     pub(super) async fn drop(self) -> Result<(), AdminError> {
         let mut command = client("dropdb", self.password.as_deref());
-        command.arg("--maintenance-db").arg(self.server.as_str()).args(["--force", &self.name]);
+        command.arg("--maintenance-db").arg(self.server.as_str()).arg(&self.name);
         run("dropdb", command).await.map(drop)
     }
 }
@@ -114,4 +117,48 @@ async fn run(name: &'static str, mut command: Command) -> Result<String, AdminEr
     // It begins with the name of the program.
     let printed = printed.strip_prefix(&format!("{name}: ")).unwrap_or(&printed).to_owned();
     Err(AdminError::Refused(format!("{name} failed: {printed}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use signalbox_testkit::postgres::Server;
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+    use super::*;
+
+    /// What a statement returns to the superuser.
+    async fn asked(database: &str, sql: &str) -> String {
+        let mut command = client("psql", None);
+        command.args(["-X", "-A", "-t", "-d", database, "-c", sql]);
+        run("psql", command).await.expect("the statement runs")
+    }
+
+    #[tokio::test]
+    async fn a_trial_is_deleted_after_the_session_of_another_role_ends() {
+        let server = Server::shared();
+        let url = server.create_database();
+        let name = format!("{}_trial", url.rsplit_once('/').expect("a name").1);
+        let trial = Trial::create(&url, &name).await.expect("a database");
+
+        let mut session = client("psql", None);
+        session.args(["-X", "-A", "-t", "-d", &server.as_superuser(&trial.url)]);
+        let mut session =
+            session.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("psql");
+        let mut commands = session.stdin.take().expect("a pipe");
+        commands.write_all(b"SELECT 'connected';\n").await.expect("written");
+        let mut printed = BufReader::new(session.stdout.take().expect("a pipe")).lines();
+        assert_eq!(printed.next_line().await.expect("a line").as_deref(), Some("connected"));
+
+        let superuser = server.as_superuser(&url);
+        let deleted = tokio::spawn(trial.drop());
+        let waiting =
+            format!("SELECT count(*) FROM pg_stat_activity WHERE query = 'DROP DATABASE {name};'");
+        while asked(&superuser, &waiting).await.trim() == "0" && !deleted.is_finished() {}
+        drop(commands);
+        deleted.await.expect("no panic").expect("it is deleted");
+        let left = format!("SELECT count(*) FROM pg_database WHERE datname = '{name}'");
+        assert_eq!(asked(&superuser, &left).await.trim(), "0");
+    }
 }
