@@ -8,7 +8,7 @@ use std::fmt::Write;
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
     BisectionMode, ChangeSource, Command, Effect, Entry, EntryState, Fact, Mode, OptimizationMode,
-    ReparentingMode, RunStatus, Settings, SettingsPatch, check_invariants,
+    Outcomes, ReparentingMode, RunStatus, Settings, SettingsPatch, check_invariants,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -117,7 +117,7 @@ fn shape(world: &World, acts: &[Act]) -> String {
                 |it: &&Entry| it.part.as_ref().is_some_and(|other| other.number == part.number);
             let first = queue.entries_in_order().find(of_part).map(|it| it.pr);
             let prs = part.behind.as_ref().map(|behind| (behind.prs.clone(), behind.failed));
-            (first, part.implied, part.aside, prs)
+            (first, part.implied, (part.aside, part.pretest), prs)
         });
         let history = (entry.proven.is_some(), entry.reparented);
         let held = format!("{held}{part:?}{history:?}");
@@ -149,6 +149,7 @@ fn shape(world: &World, acts: &[Act]) -> String {
     waiting.sort();
     let landing = queue.header.landing.as_ref().map(|it| run(it.run));
     let _ = write!(text, "{waiting:?}{landing:?}{:?}", queue.header.window);
+    let _ = write!(text, "{:?}", queue.header.outcomes);
     text
 }
 
@@ -382,6 +383,45 @@ fn of_batches_beside_the_line_only_the_culprit_in_the_middle_does_not_land() {
 #[test]
 fn of_batches_beside_the_line_only_the_last_of_the_first_does_not_land() {
     visit_reparenting(ReparentingMode::Batches, 2, 4, 2);
+}
+
+/// Visits all orders in which a queue that pretests whatever it can tests pull requests of which one
+/// fails.
+fn visit_pretests(mode: Mode, size: u32, prs: u32, bad: u32) {
+    let rules = Rules { bad: [bad].into(), ..Rules::default() };
+    let mut start = world_with(rules, |settings| {
+        settings.mode = mode;
+        settings.pretest_threshold = 100;
+        settings.batch = size > 1;
+        settings.batching_min_size = size;
+        settings.batching_max_wait_time_minutes = 0;
+    });
+    start.queue.header.outcomes = Outcomes { merged: 10, failed: 10 };
+    start.new_queue.header.outcomes = start.queue.header.outcomes;
+    for pr in 1..=prs {
+        start.submit(pr, None).expect("submitted");
+    }
+    let (_, ends) = visit(start, Vec::new());
+    let good: BTreeSet<u32> = (1..=prs).filter(|pr| *pr != bad).collect();
+    for end in ends {
+        assert_eq!(end.iter().copied().collect::<BTreeSet<u32>>(), good, "#{bad} fails");
+    }
+}
+
+#[test]
+fn of_pretested_pull_requests_only_the_culprit_does_not_land() {
+    for (mode, bad) in
+        [(Mode::Single, 0), (Mode::Single, 1), (Mode::Single, 2), (Mode::Parallel, 3)]
+    {
+        visit_pretests(mode, 1, 3, bad);
+    }
+}
+
+#[test]
+fn of_pretested_batches_only_the_culprit_does_not_land() {
+    for bad in 0..=3 {
+        visit_pretests(Mode::Single, 2, 3, bad);
+    }
 }
 
 #[test]

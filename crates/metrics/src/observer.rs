@@ -43,6 +43,7 @@ pub struct PrometheusObserver {
     red_target_holds: Counter,
     window_resizes: Family<DirectionLabels, Counter>,
     runs_reparented: Counter,
+    runs_pretested: Counter,
     unexplained_waits: Gauge,
     answers_lost: Counter,
     host_calls: Family<CallOutcomeLabels, Counter>,
@@ -80,6 +81,7 @@ impl PrometheusObserver {
             red_target_holds: Counter::default(),
             window_resizes: Family::default(),
             runs_reparented: Counter::default(),
+            runs_pretested: Counter::default(),
             unexplained_waits: Gauge::default(),
             answers_lost: Counter::default(),
             host_calls: Family::default(),
@@ -182,6 +184,11 @@ impl PrometheusObserver {
             "runs_reparented",
             "Failed test runs whose pull requests are tested beside the line, because runs ahead were unfinished",
             self.runs_reparented.clone(),
+        );
+        registry.register(
+            "runs_pretested",
+            "Test runs of pull requests beside the line, because their run in the line would probably fail",
+            self.runs_pretested.clone(),
         );
         registry.register(
             "window_resizes",
@@ -313,6 +320,7 @@ impl Observer for PrometheusObserver {
                         Decision::Excused { .. } => self.checks_excused.inc(),
                         Decision::HeldByRedTarget { .. } => self.red_target_holds.inc(),
                         Decision::Reparented { .. } => self.runs_reparented.inc(),
+                        Decision::Pretested { .. } => self.runs_pretested.inc(),
                         Decision::WindowResized { from, to, .. } => {
                             let direction = if to < from { "down" } else { "up" };
                             self.window_resizes.get_or_create(&DirectionLabels { direction }).inc()

@@ -82,6 +82,10 @@ pub struct Simulate {
     /// all.
     #[arg(long, value_name = "WHICH", default_value = "batches", value_parser = reparenting, help_heading = "Settings")]
     pub reparenting: ReparentingMode,
+    /// The least probability, in percent, with which a test run in the line must pass; less likely ones
+    /// are tested beside the line first. 0 tests all in the line.
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, help_heading = "Settings")]
+    pub pretest_threshold: u32,
     /// Skip bisection test runs whose result follows from earlier ones.
     #[arg(long, help_heading = "Settings")]
     pub skip_redundant_tests: bool,
@@ -152,6 +156,7 @@ impl Simulate {
                 OptimizationMode::Off
             })
             .reparenting_mode(self.reparenting)
+            .pretest_threshold(self.pretest_threshold)
             .adaptive_window(self.adaptive_window)
             .window_floor(self.window_floor)
             .can_optimistically_merge(self.optimistic)

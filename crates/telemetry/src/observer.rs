@@ -119,6 +119,13 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 "a failed run is tested beside the line, and those behind it start without it"
             );
         }
+        Decision::Pretested { run, prs, percent } => {
+            let prs: Vec<String> = prs.iter().map(ToString::to_string).collect();
+            tracing::info!(
+                queue.id = %queue.id, run.id = %run, prs = prs.join(", "), percent,
+                "tested beside the line first, because a run in the line would probably fail"
+            );
+        }
         Decision::WindowResized { from, to, run } => {
             tracing::debug!(
                 queue.id = %queue.id, run.id = %run, from, to, "the adaptive window has another size"

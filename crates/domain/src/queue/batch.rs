@@ -22,13 +22,12 @@ pub(super) fn gather<'a>(
     if alone(queue, first) {
         return (group, None);
     }
-    let size = usize::try_from(queue.header.settings.batching_min_size).unwrap_or(usize::MAX);
     let closed = match queue.mode() {
-        Mode::Single => neighbors(queue, &mut group, size),
-        Mode::Parallel => of_one_lane(queue, &mut group, size),
+        Mode::Single => neighbors(queue, &mut group),
+        Mode::Parallel => of_one_lane(queue, &mut group),
     };
     let due = group.iter().map(|entry| batch_due(queue, entry)).min().flatten();
-    let waits = group.len() < size && !closed;
+    let waits = !is_full(queue, &group) && !closed;
     (group, due.filter(|due| waits && *due > at))
 }
 
@@ -78,15 +77,25 @@ fn matches(pattern: &str, name: &str) -> bool {
     name.ends_with(tail)
 }
 
+/// Whether no other entry joins a batch. With pretests, entries that have passed hardly raise the
+/// probability that the batch fails: half as many again join it.
+fn is_full(queue: &Queue, group: &[&Entry]) -> bool {
+    let settings = &queue.header.settings;
+    let size = usize::try_from(settings.batching_min_size).unwrap_or(usize::MAX);
+    let more = if settings.pretest_threshold > 0 { size / 2 } else { 0 };
+    let untested = group.iter().filter(|entry| !entry.has_passed()).count();
+    untested >= size || group.len() >= size.saturating_add(more)
+}
+
 fn may_join(queue: &Queue, entry: &Entry) -> bool {
     entry.waits_in_line() && entry.part.is_none() && !alone(queue, entry)
 }
 
 /// Adds the next entries of the line. Returns whether the entry behind them must not be overtaken.
-fn neighbors<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
+fn neighbors<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
     let Some(first) = group.first().copied() else { return false };
     for entry in queue.behind(OrderKey::of(first)) {
-        if group.len() >= size {
+        if is_full(queue, group) {
             return false;
         }
         if !meet(Mode::Single, first, entry) {
@@ -105,7 +114,7 @@ fn neighbors<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> b
 /// entries that stand ahead of the whole group and have a candidate. The first member cannot be
 /// built on an entry that stands between members. Returns whether the lane has an entry there that
 /// must not be overtaken.
-fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
+fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
     let Some(first) = group.first().copied() else { return false };
     let start = OrderKey::of(first);
     let depends_on_ahead_only = |entry: &Entry, group: &[&Entry]| {
@@ -116,7 +125,7 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) ->
         })
     };
     for entry in queue.behind(start) {
-        if group.len() >= size {
+        if is_full(queue, group) {
             return false;
         }
         let of_lane = group.iter().filter(|member| meet(Mode::Parallel, member, entry)).count();

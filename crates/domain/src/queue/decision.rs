@@ -182,6 +182,16 @@ pub enum Decision {
         /// Its pull requests.
         prs: Vec<PrNumber>,
     },
+    /// A group is tested beside the line before its first run in the line, because that run would pass
+    /// only with this probability.
+    Pretested {
+        /// The run beside the line.
+        run: RunId,
+        /// Its pull requests.
+        prs: Vec<PrNumber>,
+        /// The probability in percent.
+        percent: u32,
+    },
     /// The adaptive window has another size: the run failed and others restart, or it has landed.
     WindowResized {
         /// The most test runs at the same time before.

@@ -136,27 +136,33 @@ pub struct Entry {
     pub retries: Retries,
 }
 
-/// A part of a failed batch. Entries with the same part are tested together.
+/// A part of a failed batch, or a group that is pretested. Entries with the same part are tested
+/// together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Part {
-    /// The number of the failed run.
+    /// The number of the failed run, or of the pretest.
     pub batch: u64,
     /// The part's number, unique within the queue.
     pub number: u64,
     /// Whether its failure follows if the rest of the batch before it passes, because the whole
     /// batch failed.
     pub implied: bool,
-    /// Whether the batch is bisected beside the line: nothing in the line depends on it.
+    /// Whether the batch is tested beside the line: nothing in the line depends on it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
     pub aside: bool,
+    /// Whether it is a group that is tested beside the line before its first run in the line, and not a
+    /// part of a failed batch.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
+    pub pretest: bool,
     /// What its candidate may lack: then a failure does not show that the part is at fault.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub behind: Option<Behind>,
 }
 
 impl Part {
-    /// Whether it is a single pull request and no half of a batch, whose parts have numbers of their own.
+    /// Whether it is a whole group that is tested on the target alone, and no half of a batch, whose parts
+    /// have numbers of their own.
     pub const fn is_alone(&self) -> bool {
         self.number == self.batch
     }
@@ -199,7 +205,22 @@ impl Entry {
         matches!(self.state, EntryState::Pending { held_by: Some(_), .. })
     }
 
-    /// The batch that is bisected beside the line with this entry in it.
+    /// Whether it has passed a run of its own since it was submitted, so that it will probably pass again.
+    pub const fn has_passed(&self) -> bool {
+        self.proven.is_some()
+    }
+
+    /// Whether it is in a part of a failed batch.
+    pub fn is_bisected(&self) -> bool {
+        self.part.as_ref().is_some_and(|part| !part.pretest)
+    }
+
+    /// Whether it is tested beside the line before its first run in the line.
+    pub fn is_pretested(&self) -> bool {
+        self.part.as_ref().is_some_and(|part| part.pretest)
+    }
+
+    /// The batch that is tested beside the line with this entry in it.
     pub fn aside(&self) -> Option<u64> {
         self.part.as_ref().filter(|part| part.aside).map(|part| part.batch)
     }

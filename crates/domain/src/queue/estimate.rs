@@ -89,7 +89,7 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
     }
     let stuck = queue.header.host.unreachable_since.is_some()
         || queue.header.target.missing
-        || view.entry.aside().is_some();
+        || (view.entry.aside().is_some() && !view.entry.is_pretested());
     if stuck || matches!(view.entry.state, EntryState::PendingFailure { .. }) {
         return none(ahead, Basis::Waits(view.waits));
     }
@@ -171,6 +171,12 @@ impl<'a> Simulation<'a> {
 
     /// The time until this entry, and every entry that it waits for, has been tested.
     fn merged_after(mut self, entry: &Entry) -> Span {
+        let is_tested = |run: RunId| self.running.get(&run).copied();
+        if entry.is_pretested() {
+            // After the pretest it is tested again in the line.
+            let rest = entry.state.run().and_then(is_tested).unwrap_or(self.usual);
+            return Span::from_micros(rest.micros().saturating_add(self.usual.micros()));
+        }
         let settings = &self.queue.header.settings;
         let size = if settings.batch { settings.batching_min_size.max(1) } else { 1 };
         let (mut merged, mut group) = (Span::ZERO, (0, Span::ZERO));

@@ -14,7 +14,7 @@ use super::order::OrderKey;
 use super::started::{Placed, Rank};
 use super::{
     Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun, bisect,
-    red,
+    pretest, red,
 };
 
 /// The entries in the line, in order.
@@ -76,7 +76,7 @@ pub(super) fn next_to_start<'a>(
         if red::holds(queue, entry) || bisect::waits_for(queue, entry).next().is_some() {
             continue;
         }
-        let slot = match &entry.part {
+        let slot = match entry.part.as_ref().filter(|part| !part.pretest) {
             Some(part) => free.bisection && !follows(queue, part),
             None => free.main,
         };
@@ -147,7 +147,9 @@ fn group_from<'a>(
     {
         return Err(by);
     }
-    if !on_what_lands(queue, &group) {
+    // A pretest stands on the target, whose head is about to change.
+    let pretest_waits = queue.header.landing.is_some() && pretest::wanted(queue, &group).is_some();
+    if !on_what_lands(queue, &group) || pretest_waits {
         return Ok(Next::Wait(None));
     }
     Ok(Next::Start(group))

@@ -27,6 +27,7 @@ mod metrics;
 mod moves;
 mod next_step;
 mod order;
+mod outcomes;
 mod plan;
 mod priority;
 mod pull_request;
@@ -70,8 +71,9 @@ pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, Stay, measure};
 pub use moves::Move;
 pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;
+pub use outcomes::Outcomes;
 pub use plan::{absorb, decide, next_deadline};
-use plan::{bisect, red, window};
+use plan::{bisect, pretest, red, window};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{
     InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,

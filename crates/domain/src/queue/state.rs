@@ -16,7 +16,7 @@ use super::order::OrderKey;
 use super::started::Started;
 use super::started::is_obstacle;
 use super::waiting::Waiting;
-use super::{Actor, Entry, Mode, RedTarget, Refusal, Settings, TestRun};
+use super::{Actor, Entry, Mode, Outcomes, RedTarget, Refusal, Settings, TestRun};
 
 words!(
     /// A pull request's state in a queue, as clients see it.
@@ -206,6 +206,9 @@ pub struct Header {
     /// The adaptive window in test runs; `None` until a failure has reduced it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub window: Option<u32>,
+    /// How the last pull requests ended.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Outcomes::is_empty"))]
+    pub outcomes: Outcomes,
     /// How long the last passing runs took from the start of their first check, in seconds, oldest
     /// first; kept while the test timeout is automatic.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
@@ -292,6 +295,7 @@ impl Queue {
                 retried: Vec::new(),
                 red: None,
                 window: None,
+                outcomes: Outcomes::default(),
                 passed_in: Vec::new(),
                 host: HostHealth::default(),
                 batch_due: None,

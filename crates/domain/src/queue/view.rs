@@ -312,7 +312,7 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
         return WaitReason::PredecessorTesting { prs };
     }
     let of_bisections = settings.bisection_concurrency;
-    let has_own_slots = entry.part.is_some() && of_bisections > 0;
+    let has_own_slots = entry.is_bisected() && of_bisections > 0;
     let (used, limit) =
         if has_own_slots { (queue.slots_used().1, of_bisections) } else { queue.slots_of_line() };
     if used >= limit {

@@ -196,6 +196,7 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         bisection_mode().prop_map(move |it| SettingsPatch { bisection_mode: Some(it), ..none() }),
         reparenting_mode()
             .prop_map(move |it| SettingsPatch { reparenting_mode: Some(it), ..none() }),
+        (0..3_u32).prop_map(move |it| SettingsPatch { pretest_threshold: Some(50 * it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
             .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
         prop_oneof![Just(DirectMergeMode::Off), Just(DirectMergeMode::Always)]
@@ -257,8 +258,9 @@ fn batching() -> impl Strategy<Value = SettingsPatch> {
         2 => Just(OptimizationMode::BisectionSkipRedundantTests)
     ];
     let modes = (skips, bisection_mode(), reparenting_mode());
-    (2..9_u32, 0..4_u32, modes, prop::bool::weighted(0.3), 0..3_u32).prop_map(
-        |(size, bisection, modes, optimistic, depth)| {
+    let pretests = prop::sample::select(vec![0_u32, 50, 100]);
+    (2..9_u32, 0..4_u32, modes, prop::bool::weighted(0.3), 0..3_u32, pretests).prop_map(
+        |(size, bisection, modes, optimistic, depth, pretest_threshold)| {
             let (optimization_mode, bisection_mode, reparenting_mode) = modes;
             SettingsPatch {
                 batch: Some(true),
@@ -270,6 +272,7 @@ fn batching() -> impl Strategy<Value = SettingsPatch> {
                 can_optimistically_merge: Some(optimistic),
                 pending_failure_depth: Some(depth),
                 reparenting_mode: Some(reparenting_mode),
+                pretest_threshold: Some(pretest_threshold),
                 ..SettingsPatch::default()
             }
         },

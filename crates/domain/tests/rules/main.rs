@@ -11,6 +11,7 @@ mod landings;
 mod lanes;
 mod management;
 mod modes;
+mod pretest;
 mod reasons;
 mod reparenting;
 mod retries;

@@ -60,6 +60,7 @@ async fn every_known_key_is_there() {
         ("adaptiveWindow", json!(false)),
         ("windowFloor", json!(3)),
         ("reparentingMode", json!("BATCHES")),
+        ("pretestThreshold", json!(50)),
     ] {
         expected[name] = value;
     }

@@ -220,6 +220,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("optimizationMode", Shape::Word(&["off", "bisection_skip_redundant_tests"])),
         ("bisectionMode", Shape::Word(&["in_place", "aside"])),
         ("reparentingMode", Shape::Word(&["off", "batches", "all"])),
+        ("pretestThreshold", count()),
         ("adaptiveWindow", flag()),
         ("windowFloor", count()),
         ("mergeMethod", Shape::Word(&["merge_commit", "squash", "rebase"])),

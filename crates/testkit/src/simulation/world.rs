@@ -220,6 +220,7 @@ impl World {
                     1 => ReparentingMode::Batches,
                     _ => ReparentingMode::All,
                 }),
+                pretest_threshold: of(0, 2).map(|it| it * 50),
                 adaptive_window: of(0, 1).map(|it| it == 1),
                 window_floor: of(1, 3),
                 ..SettingsPatch::default()

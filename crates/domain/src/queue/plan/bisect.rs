@@ -90,7 +90,8 @@ pub(super) fn failed_without(builder: &mut TransitionBuilder, id: EntryId) {
         if let Some(behind) = &mut behind {
             behind.failed = true;
         }
-        let part = Part { batch: number, number, implied: false, aside: true, behind };
+        let part =
+            Part { batch: number, number, implied: false, aside: true, pretest: false, behind };
         entry.part = Some(part);
     });
     if let Some(entry) = builder.entry(id) {
@@ -155,6 +156,11 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     let mut members: Vec<&Entry> = Vec::new();
     let queue = builder.queue.clone();
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
+    return_passed(builder, &mut members);
+    if let [one] = members.as_slice() {
+        put_aside(builder, &[one.id], run.number);
+        return test_alone(builder, one.id);
+    }
     // Of a run whose dependencies are unfinished or missing, these may be at fault.
     let certain = lanes::all_ahead_passed(&queue, &run) && !members.iter().any(|it| lacks_any(it));
     let batch =
@@ -171,6 +177,24 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
         RunStatus::Failed { failure: TestFailure::RequiredStatus | TestFailure::Optimization, .. }
     );
     split(builder, Some(id), batch, members, failed && certain);
+}
+
+/// With pretests, returns the members of a failed batch that have passed before to the line, if others
+/// have not: these are the suspects.
+fn return_passed(builder: &mut TransitionBuilder, members: &mut Vec<&Entry>) {
+    let settings = &builder.queue.header.settings;
+    let is_in_force = settings.pretest_threshold > 0
+        && settings.bisection_mode == BisectionMode::Aside
+        && members.iter().all(|it| it.part.is_none());
+    if !is_in_force || members.iter().all(|it| it.has_passed()) {
+        return;
+    }
+    for entry in members.extract_if(.., |it| it.has_passed()) {
+        let reason = QueuedReason::BisectionRequired;
+        leave::requeue_all_on(builder, entry.pr, reason);
+        let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
+        builder.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
+    }
 }
 
 /// Splits these entries into two parts. `failed`: whether the whole batch is known to fail.
@@ -192,7 +216,7 @@ fn split(
             builder.change_entry(entry.id, |entry| {
                 let aside = entry.aside().is_some();
                 let behind = entry.part.take().and_then(|part| part.behind);
-                entry.part = Some(Part { batch, number, implied, aside, behind });
+                entry.part = Some(Part { batch, number, implied, aside, pretest: false, behind });
             });
             let reason = QueuedReason::BisectionRequired;
             let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
@@ -341,8 +365,14 @@ fn put_aside(builder: &mut TransitionBuilder, members: &[EntryId], batch: u64) {
         let number = builder.number();
         builder.change_entry(*id, |entry| {
             entry.place = LinePosition::Anchored { number };
-            let part = Part { batch, number: batch, implied: false, aside: true, behind: None };
-            entry.part = Some(part);
+            entry.part = Some(Part {
+                batch,
+                number: batch,
+                implied: false,
+                aside: true,
+                pretest: false,
+                behind: None,
+            });
         });
     }
 }

@@ -142,6 +142,7 @@ impl TransitionBuilder {
             EntryState::Ended(exit) => {
                 entry.place = LinePosition::Outside;
                 entry.part = None;
+                self.queue.header.outcomes.record(exit);
                 if let Exit::Merged { tested_tree: Some(_), .. } = exit {
                     entry.verified_by = entry.state.run();
                 }

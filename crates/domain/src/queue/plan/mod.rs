@@ -28,6 +28,7 @@ use super::{Command, Fact, Queue, Refusal, Transition};
 use builder::TransitionBuilder;
 
 pub(super) mod bisect;
+pub(super) mod pretest;
 pub(super) mod red;
 pub(super) mod window;
 

@@ -12,8 +12,8 @@ use super::super::{
     Actor, Ahead, BuildCandidate, Change, DirectMergeMode, Effect, Entry, EntryState, LinePosition,
     Member, Mode, Queue, Reason, RunStatus, TestRun,
 };
-use super::bisect;
 use super::builder::{Because, TransitionBuilder};
+use super::{bisect, pretest};
 
 /// The prefix of test branches.
 const TEST_BRANCHES: &str = "signalbox-merge";
@@ -30,17 +30,32 @@ pub(super) fn start(builder: &mut TransitionBuilder) -> bool {
         return false;
     }
     let Some(target_head) = builder.queue.header.target.head.clone() else { return false };
+    let mut pretested = None;
     let mut blocked = Vec::new();
     let next = lanes::next_to_start(&builder.queue, builder.at, free, &mut blocked);
     let (group, until) = match next {
-        Next::Start(group) => (shared(&builder.queue, &group), None),
+        Next::Start(group) => {
+            pretested = pretest::wanted(&builder.queue, &group);
+            (shared(&builder.queue, &group), None)
+        }
         Next::Wait(until) => (Vec::new(), until),
     };
     for (key, pr, by) in blocked {
         builder.queue.waiting.block(key, pr, by);
     }
     builder.queue.header.batch_due = until;
-    !group.is_empty() && open_run(builder, &group, &target_head)
+    if group.is_empty() {
+        return false;
+    }
+    let Some(percent) = pretested else {
+        return open_run(builder, &group, &target_head).is_some();
+    };
+    let group = pretest::put_beside(builder, &group);
+    let opened = open_run(builder, &group, &target_head);
+    if let Some(run) = opened {
+        pretest::started(builder, run, percent);
+    }
+    opened.is_some()
 }
 
 /// Entries that outlast a change of the queue.
@@ -101,11 +116,13 @@ struct Opening {
     under: Option<Vec<Rank>>,
 }
 
-fn open_run(builder: &mut TransitionBuilder, group: &[Arc<Entry>], target_head: &Sha) -> bool {
+fn open_run(
+    builder: &mut TransitionBuilder,
+    group: &[Arc<Entry>],
+    target_head: &Sha,
+) -> Option<RunId> {
     let number = builder.number();
-    let Some(opening) = opening(&builder.queue, builder.at, number, group, target_head) else {
-        return false;
-    };
+    let opening = opening(&builder.queue, builder.at, number, group, target_head)?;
     let Opening { run, build, under } = opening;
     let id = run.id;
     builder.put_run(run);
@@ -116,7 +133,7 @@ fn open_run(builder: &mut TransitionBuilder, group: &[Arc<Entry>], target_head: 
         record_dependencies(builder, group, under);
     }
     builder.effect(Effect::BuildCandidate(build));
-    true
+    Some(id)
 }
 
 /// The run of a group, and the effect that builds its candidate.
@@ -129,7 +146,7 @@ fn opening(
 ) -> Option<Opening> {
     let first = group.first()?;
     let header = &queue.header;
-    let bisection = first.part.is_some();
+    let bisection = first.is_bisected();
     let id = RunId(uuid::Uuid::new_v5(&header.id.0, format!("run:{number}").as_bytes()));
     let suffix = if bisection { "-bisection" } else { "" };
     let name = format!("{TEST_BRANCHES}/pr-{}/{id}{suffix}", first.pr);

@@ -172,7 +172,8 @@ settings! {
     /// The most minutes that a batch waits to fill.
     batching_max_wait_time_minutes: u32 = 5,
         "batchingMaxWaitTimeMinutes", "Batch wait", Batching, whole(0, WEEK, "minutes");
-    /// The most pull requests in a batch. A full batch does not wait for more.
+    /// The most pull requests in a batch. A full batch does not wait for more. With `pretestThreshold`,
+    /// half as many again join it if they have passed a test run before.
     batching_min_size: u32 = 4,
         "batchingMinSize", "Batch size", Batching, whole(1, 1000, "");
     /// Whether test branches get a draft pull request, on hosts that have draft pull requests.
@@ -210,6 +211,13 @@ settings! {
     /// Needs the bisection `ASIDE`; with `pendingFailureDepth` above 0 it has no effect.
     reparenting_mode: ReparentingMode = ReparentingMode::Batches,
         "reparentingMode", "Re-parenting", Failures, SettingKind::Word(ReparentingMode::NAMES);
+    /// The least probability, in percent, with which a test run in the line must pass. Pull requests whose
+    /// run is less likely to pass are first tested beside the line, on the target alone, and enter the
+    /// line when they have passed. The probability follows from the share of the last 100 to 200 pull
+    /// requests that failed; 0 tests all in the line. Needs the bisection `ASIDE`; with
+    /// `pendingFailureDepth` above 0 it has no effect.
+    pretest_threshold: u32 = 50,
+        "pretestThreshold", "Pretest threshold", Failures, whole(0, 100, "percent");
     /// How changes become commits.
     merge_method: MergeMethod = MergeMethod::Squash,
         "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::NAMES);

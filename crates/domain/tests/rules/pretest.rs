@@ -1,0 +1,207 @@
+//! Groups that are tested beside the line before their first run in it.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    BisectionMode, Decision, Effect, Mode, Moved, Outcomes, PrState, Reason, RequestedState,
+    RunChecks, Settings, SettingsPatch, WaitReason,
+};
+use signalbox_domain::testing::{Rules, World};
+
+use crate::{bad, build_all, decisions, in_batches, run_until, states, update, waits};
+
+/// A queue of which every third pull request failed lately: one passes with 66 %, two with 44 %.
+fn world(patch: SettingsPatch, rules: Rules) -> World {
+    of_mode(Mode::Single, patch, rules)
+}
+
+fn of_mode(mode: Mode, patch: SettingsPatch, rules: Rules) -> World {
+    let settings = Settings::new(mode, 6).expect("valid settings");
+    let mut world = World::new(patch.applied_to(&settings).expect("valid settings"), rules);
+    let outcomes = Outcomes { merged: 10, failed: 10 };
+    world.new_queue.header.outcomes = outcomes;
+    world.queue.header.outcomes = outcomes;
+    world
+}
+
+fn none() -> SettingsPatch {
+    SettingsPatch::default()
+}
+
+fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
+    for pr in prs {
+        world.submit(pr, None).expect("submitted");
+    }
+}
+
+/// The pull requests of each pretest, and the probability in percent.
+fn pretested(world: &World) -> Vec<(Vec<u32>, u32)> {
+    let of = |decision: Decision| match decision {
+        Decision::Pretested { prs, percent, .. } => {
+            Some((prs.iter().map(|pr| pr.0).collect(), percent))
+        }
+        _ => None,
+    };
+    decisions(world).into_iter().filter_map(of).collect()
+}
+
+/// The pull requests of each run that has started, with what its candidate contains besides them.
+fn runs(world: &World) -> Vec<(Vec<u32>, Vec<u32>)> {
+    let numbers = |prs: Vec<PrNumber>| prs.iter().map(|pr| pr.0).collect::<Vec<u32>>();
+    let mut runs: Vec<_> = world.queue.runs().collect();
+    runs.sort_by_key(|run| run.number);
+    runs.iter()
+        .map(|run| {
+            let group = run.group.iter().map(|member| member.pr).collect();
+            (numbers(group), numbers(run.ahead.iter().map(|(_, pr)| *pr).collect()))
+        })
+        .collect()
+}
+
+/// Runs the waiting checks of this pull request before all others.
+fn checks_end(world: &mut World, pr: u32) {
+    build_all(world);
+    let own = |effect: &Effect| matches!(effect, Effect::RunChecks(RunChecks { prs, .. }) if prs.contains(&PrNumber(pr)));
+    let at = world.outbox.iter().position(|it| own(&it.effect)).expect("it is under test");
+    let checks = world.outbox.remove(at);
+    world.run(&checks.effect);
+    build_all(world);
+}
+
+#[test]
+fn one_that_would_probably_fail_in_the_line_is_tested_beside_it_first() {
+    let mut world = world(none(), Rules::default());
+    submit(&mut world, 1..=3);
+    build_all(&mut world);
+    assert_eq!(pretested(&world), [(vec![2], 44), (vec![3], 44)]);
+    let alone = |pr| (vec![pr], vec![]);
+    assert_eq!(runs(&world), [alone(1), alone(2), alone(3)], "on the target alone");
+    assert_eq!(world.queue.slots_used(), (3, 0), "they use the slots of the line");
+    checks_end(&mut world, 3);
+    let behind = (vec![3], vec![1]);
+    assert_eq!(runs(&world), [alone(1), alone(2), behind], "it has passed, and enters the line");
+    let again = decisions(&world).into_iter().any(|decision| {
+        matches!(decision, Decision::Moved(Moved { pr: PrNumber(3), to: PrState::Pending, reason: Reason::Queued(it), .. })
+            if it.as_str() == "PASSED_ON_TARGET_ALONE")
+    });
+    world.settle();
+    assert!(again && world.landed.len() == 3, "{:?}", world.landed);
+    assert_eq!(pretested(&world).len(), 2, "none a second time");
+}
+
+#[test]
+fn a_pretest_that_fails_restarts_no_other_run() {
+    let mut world = world(none(), bad(&[2]));
+    submit(&mut world, 1..=3);
+    build_all(&mut world);
+    let before: Vec<_> = world.queue.runs().map(|run| run.id).collect();
+    checks_end(&mut world, 2);
+    let left: Vec<_> = world.queue.runs().map(|run| run.id).collect();
+    assert!(world.queue.entry_of(PrNumber(2)).is_none() && left.len() == 2);
+    assert!(left.iter().all(|run| before.contains(run)), "#1 and #3 continue");
+    world.settle();
+    assert_eq!(world.landed.len(), 2);
+}
+
+#[test]
+fn a_batch_whose_pretest_fails_is_bisected_beside_the_line() {
+    for culprit in 4..=6 {
+        let mut world = world(in_batches(3), bad(&[culprit]));
+        submit(&mut world, 1..=6);
+        build_all(&mut world);
+        assert_eq!(pretested(&world), [(vec![1, 2, 3], 29), (vec![4, 5, 6], 29)]);
+        world.settle();
+        let mut landed = world.landed.clone();
+        landed.sort_unstable();
+        let good: Vec<u32> = (1..=6).filter(|pr| *pr != culprit).collect();
+        assert_eq!(landed, good);
+    }
+}
+
+#[test]
+fn lanes_count_only_what_a_run_contains() {
+    let targets = [(1, [1].into()), (2, [2].into()), (3, [1].into())].into();
+    let rules = Rules { targets, ..Rules::default() };
+    let mut world = of_mode(Mode::Parallel, none(), rules);
+    submit(&mut world, 1..=3);
+    build_all(&mut world);
+    assert_eq!(pretested(&world), [(vec![3], 44)]);
+    world.settle();
+    assert_eq!(world.landed.len(), 3);
+}
+
+#[test]
+fn the_settings_and_the_history_decide() {
+    type Change = fn(&mut SettingsPatch);
+    let cases: [(Change, bool); 7] = [
+        (|_| {}, true),
+        (|it| it.pretest_threshold = Some(0), false),
+        (|it| it.pretest_threshold = Some(44), false),
+        (|it| it.pretest_threshold = Some(45), true),
+        (|it| it.bisection_mode = Some(BisectionMode::InPlace), false),
+        (|it| it.pending_failure_depth = Some(1), false),
+        (|it| it.can_optimistically_merge = Some(true), true),
+    ];
+    for (at, (change, expected)) in cases.into_iter().enumerate() {
+        let mut patch = none();
+        change(&mut patch);
+        let mut world = world(patch, Rules::default());
+        submit(&mut world, 1..=2);
+        build_all(&mut world);
+        assert_eq!(!pretested(&world).is_empty(), expected, "case {at}");
+    }
+    let mut world = World::new(Settings::new(Mode::Single, 6).expect("valid"), bad(&[1]));
+    submit(&mut world, 1..=6);
+    world.settle();
+    assert_eq!(pretested(&world), [], "one failure shows little");
+    assert_eq!(world.queue.header.outcomes, Outcomes { merged: 5, failed: 1 });
+}
+
+#[test]
+fn an_urgent_one_is_tested_at_the_front() {
+    let mut world = world(none(), Rules::default());
+    submit(&mut world, [1]);
+    build_all(&mut world);
+    world.submit(2, Some(0)).expect("submitted");
+    world.submit(3, Some(0)).expect("submitted");
+    build_all(&mut world);
+    let of_urgent = pretested(&world).into_iter().filter(|(prs, _)| !prs.contains(&1));
+    assert_eq!(of_urgent.count(), 0);
+    world.settle();
+    assert_eq!(world.landed, [2, 3, 1]);
+}
+
+#[test]
+fn a_pretest_waits_for_the_landing_that_moves_its_target() {
+    let mut world = world(none(), Rules::default());
+    submit(&mut world, [1]);
+    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
+    let patch = SettingsPatch { pretest_threshold: Some(100), ..none() };
+    update(&mut world, patch, None);
+    submit(&mut world, [2]);
+    assert_eq!(waits(&world, 2), WaitReason::BehindLanding { prs: vec![PrNumber(1)] });
+    build_all(&mut world);
+    assert_eq!(pretested(&world).len(), 1);
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+}
+
+#[test]
+fn those_that_have_passed_before_return_to_the_line_when_their_batch_fails() {
+    let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(2) };
+    let mut world = world(patch, bad(&[3]));
+    submit(&mut world, 1..=2);
+    build_all(&mut world);
+    update(&mut world, none(), Some(RequestedState::Paused));
+    checks_end(&mut world, 1);
+    submit(&mut world, [3]);
+    world.push_target();
+    build_all(&mut world);
+    update(&mut world, none(), Some(RequestedState::Running));
+    build_all(&mut world);
+    assert_eq!(runs(&world), [(vec![1, 2, 3], vec![])], "half as many again");
+    checks_end(&mut world, 3);
+    assert_eq!(runs(&world), [(vec![3], vec![]), (vec![1, 2], vec![])], "only #3 is a suspect");
+    assert_eq!(world.queue.slots_used(), (1, 1));
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+}
