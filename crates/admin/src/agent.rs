@@ -20,7 +20,8 @@ pub struct Agent {
     /// The socket to listen on. The folder must exist, and only the agent's user should write to it.
     #[arg(long, value_name = "PATH", default_value = AGENT_SOCKET)]
     socket: PathBuf,
-    /// A user whose server may give it checks: a name or an id; default: the agent's own user.
+    /// A user whose server may send checks, as a name or an id; can be repeated; default: the agent's own
+    /// user.
     #[arg(long, value_name = "USER")]
     allow_user: Vec<String>,
 }

@@ -69,8 +69,8 @@ enum Command {
         #[arg(long)]
         no_migrate: bool,
     },
-    /// Run the checks of a server as another user. Of its configuration it reads `[sandbox]` and
-    /// `[log]`; its own file is /etc/signalbox-agent/agent.toml.
+    /// Run the checks of a server as another user. The agent reads `[sandbox]` and `[log]` from its own
+    /// file, /etc/signalbox-agent/agent.toml by default.
     #[command(
         after_help = "Example: signalbox agent --allow-user signalbox --data-dir /var/lib/signalbox-agent"
     )]

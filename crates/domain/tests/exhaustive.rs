@@ -387,8 +387,9 @@ fn of_batches_beside_the_line_only_the_last_of_the_first_does_not_land() {
 
 /// Visits all orders in which a queue that pretests whatever it can tests pull requests of which one
 /// fails.
-fn visit_pretests(mode: Mode, size: u32, prs: u32, bad: u32) {
-    let rules = Rules { bad: [bad].into(), ..Rules::default() };
+fn visit_pretests(mode: Mode, size: u32, prs: u32, bad: u32, needs: &[(u32, u32)]) {
+    let needs = needs.iter().copied().collect();
+    let rules = Rules { bad: [bad].into(), needs, ..Rules::default() };
     let mut start = world_with(rules, |settings| {
         settings.mode = mode;
         settings.pretest_threshold = 100;
@@ -413,14 +414,20 @@ fn of_pretested_pull_requests_only_the_culprit_does_not_land() {
     for (mode, bad) in
         [(Mode::Single, 0), (Mode::Single, 1), (Mode::Single, 2), (Mode::Parallel, 3)]
     {
-        visit_pretests(mode, 1, 3, bad);
+        visit_pretests(mode, 1, 3, bad, &[]);
     }
+}
+
+#[test]
+fn of_pretested_pull_requests_one_that_needs_another_ahead_lands() {
+    visit_pretests(Mode::Single, 1, 3, 2, &[(3, 1)]);
+    visit_pretests(Mode::Single, 2, 4, 3, &[(4, 1)]);
 }
 
 #[test]
 fn of_pretested_batches_only_the_culprit_does_not_land() {
     for bad in 0..=3 {
-        visit_pretests(Mode::Single, 2, 3, bad);
+        visit_pretests(Mode::Single, 2, 3, bad, &[]);
     }
 }
 

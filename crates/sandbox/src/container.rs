@@ -275,7 +275,7 @@ impl Container {
             {
                 let mib = settings.memory_mib;
                 Ok(Ended::OverLimit(format!(
-                    "it was killed, which is also how its limit of {mib} MiB of memory ends it"
+                    "it was killed, possibly because it used more than {mib} MiB of memory"
                 )))
             }
             Some(state) if state.status == "exited" => Ok(Ended::Exited(status)),

@@ -3,7 +3,7 @@
 use signalbox_domain::ids::{Sha, TreeId};
 use signalbox_domain::ports::{Forge, StatusState};
 use signalbox_domain::queue::{
-    Composition, CompositionCheck, Entry, EntryState, Exit, PrState, Queue,
+    Composition, CompositionCheck, Entry, EntryState, Exit, PrState, Queue, WaitReason, view_entry,
 };
 use signalbox_wording::{Named as _, blame, composition, wait};
 
@@ -72,7 +72,12 @@ impl AnnouncementText {
         };
         let (state, why, more) = match &entry.state {
             EntryState::NotReady => {
-                let reason = entry.readiness(&queue.header.branch, queue.mode()).missing();
+                let missing = entry.readiness(&queue.header.branch, queue.mode()).missing();
+                let limit = || {
+                    let waits = view_entry(queue, entry.pr).and_then(|view| view.waits);
+                    waits.filter(|reason| matches!(reason, WaitReason::AuthorLimit { .. }))
+                };
+                let reason = missing.or_else(limit);
                 let more = reason.map(|it| forge.neutral(&wait(&it).sentence)).unwrap_or_default();
                 (StatusState::Pending, None, more)
             }

@@ -81,6 +81,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::BehindLanding { prs } => says("Another merge first", "clock", Tone::Waiting, "another pull request is being merged", format!("{} merges first", list(prs, 0)).into(), "Continues when that merge is done.".into()),
         WaitReason::Unexplained => says("Unexplained", "warning", Tone::Bad, "no known reason keeps it waiting; this is a bug in Signalbox", "no known reason keeps it waiting; this is a bug in Signalbox".into(), "The server retries automatically; please report this with the server's log.".into()),
         WaitReason::Landing => says("Merging", "merge", Tone::Active, "it is being merged into the target branch", "is being merged into the target branch".into(), "Merges in a few seconds.".into()),
+        WaitReason::AuthorLimit { author, limit, prs } => says("Author limit", "clock", Tone::Waiting, "its author has reached the limit of pull requests in the line", format!("{author} has reached the limit for each author, {limit} in the line: {}", list(prs, 0)).into(), "Enters the line when its author is below the limit; the pull request that has waited longest goes first.".into()),
         WaitReason::QueuePaused { by, reason } => says("Queue paused", "pause", Tone::Warning, "the queue is paused", match reason {
             Some(reason) => format!("the queue was paused by {by}: {reason}").into(),
             None => format!("the queue was paused by {by}").into(),

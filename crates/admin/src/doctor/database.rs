@@ -51,8 +51,8 @@ pub(super) async fn checks(config: &Config, clock: &dyn Clock) -> (Vec<Finding>,
         found.push(Finding::warning("database_messages", words));
     }
     if let Ok(false) = database.keeps_organizations_apart().await {
-        let words = "its role is a superuser or bypasses row-level security, so that only the queries \
-                     of Signalbox keep organizations apart: use a role of its own";
+        let words = "the server's role is a superuser or bypasses row-level security, so that only the \
+                     queries of Signalbox keep organizations apart: use an ordinary role";
         found.push(Finding::warning("database_role", words));
     }
     (found, current.then(|| database.stores()))

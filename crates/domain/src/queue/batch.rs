@@ -4,7 +4,7 @@ use crate::time::Timestamp;
 
 use super::lanes::{batch_due, meet, obstacle};
 use super::order::OrderKey;
-use super::{Entry, LinePosition, Mode, Queue, Targets};
+use super::{Entry, LinePosition, Mode, Queue, Targets, pretest};
 
 /// Returns the batch that starts with this entry, and until when it waits to fill; `None` when it
 /// starts now.
@@ -77,12 +77,11 @@ fn matches(pattern: &str, name: &str) -> bool {
     name.ends_with(tail)
 }
 
-/// Whether no other entry joins a batch. With pretests, entries that have passed hardly raise the
-/// probability that the batch fails: half as many again join it.
+/// Whether no other entry joins a batch. With pretests it may be exceeded by half, by entries that have
+/// passed: these hardly ever make it fail.
 fn is_full(queue: &Queue, group: &[&Entry]) -> bool {
-    let settings = &queue.header.settings;
-    let size = usize::try_from(settings.batching_min_size).unwrap_or(usize::MAX);
-    let more = if settings.pretest_threshold > 0 { size / 2 } else { 0 };
+    let size = usize::try_from(queue.header.settings.batching_min_size).unwrap_or(usize::MAX);
+    let more = if pretest::is_in_force(queue) { size / 2 } else { 0 };
     let untested = group.iter().filter(|entry| !entry.has_passed()).count();
     untested >= size || group.len() >= size.saturating_add(more)
 }

@@ -128,7 +128,11 @@ pub struct Entry {
     /// batch.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub absolved: Option<Box<EventBatch>>,
-    /// Whether a run of its head has left the line because runs ahead were unfinished.
+    /// When it ceased to be ready outside the line, where only the queue kept it before.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub unready_since: Option<Timestamp>,
+    /// Whether a run of its head has left the line because runs ahead were unfinished, or it has conflicted
+    /// with the target alone.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
     pub reparented: bool,
     /// How often its failed checks ran again since it was submitted.
@@ -223,6 +227,11 @@ impl Entry {
     /// The batch that is tested beside the line with this entry in it.
     pub fn aside(&self) -> Option<u64> {
         self.part.as_ref().filter(|part| part.aside).map(|part| part.batch)
+    }
+
+    /// Since when it has not been ready, for one that is outside the line and not ready.
+    pub(super) fn not_ready_since(&self) -> Timestamp {
+        self.unready_since.unwrap_or(self.state_changed_at)
     }
 
     /// Whether it is still in the queue.

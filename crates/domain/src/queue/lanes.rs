@@ -138,6 +138,7 @@ fn group_from<'a>(
             return Ok(Next::Wait(until));
         }
         group.retain(|entry| !red::holds(queue, entry));
+        pretest::separate(queue, &mut group);
         group
     };
     // The members of a batch in SINGLE mode are neighbors, so nothing else is ahead of the later
@@ -147,9 +148,7 @@ fn group_from<'a>(
     {
         return Err(by);
     }
-    // A pretest stands on the target, whose head is about to change.
-    let pretest_waits = queue.header.landing.is_some() && pretest::wanted(queue, &group).is_some();
-    if !on_what_lands(queue, &group) || pretest_waits {
+    if !on_what_lands(queue, &group) {
         return Ok(Next::Wait(None));
     }
     Ok(Next::Start(group))

@@ -73,7 +73,7 @@ pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;
 pub use outcomes::Outcomes;
 pub use plan::{absorb, decide, next_deadline};
-use plan::{bisect, pretest, red, window};
+use plan::{bisect, pretest, quota, red, window};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{
     InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,

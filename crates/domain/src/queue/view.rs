@@ -1,12 +1,12 @@
 //! Views of a queue: the order, the states, and for each entry exactly one wait reason.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::PrNumber;
 
 use super::{
     Entry, EntryState, HostTroubleKind, LinePosition, PrState, Queue, QueueState, Readiness,
-    RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, lanes, red, window,
+    RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, lanes, quota, red, window,
 };
 
 /// The view of an entry.
@@ -73,11 +73,19 @@ struct Ahead<'a> {
     unsettled: Vec<&'a Entry>,
     /// The unsettled entries without a candidate.
     unbuilt: Vec<&'a Entry>,
+    /// With an author limit, the pull requests of each author.
+    of_authors: BTreeMap<&'a str, Vec<PrNumber>>,
 }
 
 impl<'a> Ahead<'a> {
     const fn new() -> Self {
-        Self { count: 0, waiting: 0, unsettled: Vec::new(), unbuilt: Vec::new() }
+        Self {
+            count: 0,
+            waiting: 0,
+            unsettled: Vec::new(),
+            unbuilt: Vec::new(),
+            of_authors: BTreeMap::new(),
+        }
     }
 
     fn pass(&mut self, queue: &Queue, entry: &'a Entry) {
@@ -85,6 +93,9 @@ impl<'a> Ahead<'a> {
             return;
         }
         self.count += 1;
+        if queue.header.settings.author_limit > 0 {
+            self.of_authors.entry(&entry.pull_request.author).or_default().push(entry.pr);
+        }
         match &entry.state {
             EntryState::Pending { held_by: None, .. } => {
                 self.waiting += 1;
@@ -164,6 +175,17 @@ fn red_target(queue: &Queue) -> Option<WaitReason> {
     Some(WaitReason::TargetRed { tests, since, until })
 }
 
+/// The limit for its author, if that keeps an entry outside the line.
+fn author_limit(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> {
+    let author = entry.pull_request.author.clone();
+    let limit = queue.header.settings.author_limit;
+    let own = ahead.of_authors.get(author.as_str())?;
+    let is_reached = own.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+    let prs = own.iter().take(NAMED).copied().collect();
+    (is_reached && quota::is_limited(entry) && queue.header.state.lets_in())
+        .then_some(WaitReason::AuthorLimit { author, limit, prs })
+}
+
 fn unreachable(queue: &Queue) -> Option<WaitReason> {
     let host = &queue.header.host;
     let since = host.unreachable_since?;
@@ -187,6 +209,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             .readiness(&header.branch, queue.mode())
             .missing()
             .or_else(|| stopped(queue))
+            .or_else(|| author_limit(queue, entry, ahead))
             .unwrap_or(match &header.state {
                 QueueState::SwitchingModes { .. } => WaitReason::QueueSwitchingModes,
                 QueueState::Running | QueueState::Paused { .. } | QueueState::Draining => {

@@ -142,6 +142,8 @@ wait_reasons! {
     Landing = "landing";
     /// Nothing in the queue explains the wait: a violation of Q10 and a bug in Signalbox.
     Unexplained = "unexplained";
+    /// Its author has `limit` or more pull requests in the line; `prs` are the first of these.
+    AuthorLimit = "author_limit" { author: String, limit: u32, prs: Vec<PrNumber> };
     /// The queue is paused.
     QueuePaused = "queue_paused" { by: String, reason: Option<String> };
     /// The queue is draining and admits no new pull request.
@@ -194,6 +196,12 @@ impl WaitReason {
             Self::BehindLanding { .. } | Self::Landing => {
                 let landing = header.landing.as_ref().and_then(|landing| queue.run(landing.run));
                 landing.is_some_and(|run| run.status == RunStatus::Passed)
+            }
+            Self::AuthorLimit { author, prs, .. } => {
+                let is_own = |pr: &PrNumber| {
+                    queue.entry_of(*pr).is_some_and(|it| it.pull_request.author == *author)
+                };
+                header.settings.author_limit > 0 && live(prs) && prs.iter().all(is_own)
             }
             Self::QueuePaused { .. } => matches!(header.state, QueueState::Paused { .. }),
             Self::QueueDraining | Self::QueueSwitchingModes => !header.state.lets_in(),

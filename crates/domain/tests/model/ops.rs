@@ -197,6 +197,7 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         reparenting_mode()
             .prop_map(move |it| SettingsPatch { reparenting_mode: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { pretest_threshold: Some(50 * it), ..none() }),
+        (0..3_u32).prop_map(move |it| SettingsPatch { author_limit: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
             .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
         prop_oneof![Just(DirectMergeMode::Off), Just(DirectMergeMode::Always)]

@@ -12,6 +12,7 @@ mod lanes;
 mod management;
 mod modes;
 mod pretest;
+mod quota;
 mod reasons;
 mod reparenting;
 mod retries;

@@ -2,12 +2,13 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    BisectionMode, Decision, Effect, Mode, Moved, Outcomes, PrState, Reason, RequestedState,
-    RunChecks, Settings, SettingsPatch, WaitReason,
+    BisectionMode, Command, ConflictWith, Decision, Effect, Fact, Mode, Moved, Outcomes, PrState,
+    Reason, RequestedState, RunChecks, Settings, SettingsPatch, WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::Span;
 
-use crate::{bad, build_all, decisions, in_batches, run_until, states, update, waits};
+use crate::{bad, build_all, decisions, in_batches, run_until, update, waits};
 
 /// A queue of which every third pull request failed lately: one passes with 66 %, two with 44 %.
 fn world(patch: SettingsPatch, rules: Rules) -> World {
@@ -27,8 +28,13 @@ fn none() -> SettingsPatch {
     SettingsPatch::default()
 }
 
+fn threshold(percent: u32) -> SettingsPatch {
+    SettingsPatch { pretest_threshold: Some(percent), ..none() }
+}
+
 fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
     for pr in prs {
+        world.wait(Span::seconds(1));
         world.submit(pr, None).expect("submitted");
     }
 }
@@ -96,10 +102,10 @@ fn a_pretest_that_fails_restarts_no_other_run() {
     let before: Vec<_> = world.queue.runs().map(|run| run.id).collect();
     checks_end(&mut world, 2);
     let left: Vec<_> = world.queue.runs().map(|run| run.id).collect();
-    assert!(world.queue.entry_of(PrNumber(2)).is_none() && left.len() == 2);
-    assert!(left.iter().all(|run| before.contains(run)), "#1 and #3 continue");
+    assert_eq!(waits(&world, 2), WaitReason::PredecessorTesting { prs: vec![PrNumber(1)] });
+    assert!(left.len() == 2 && left.iter().all(|run| before.contains(run)), "#1 and #3 continue");
     world.settle();
-    assert_eq!(world.landed.len(), 2);
+    assert_eq!(world.landed, [1, 3]);
 }
 
 #[test]
@@ -171,18 +177,105 @@ fn an_urgent_one_is_tested_at_the_front() {
 }
 
 #[test]
-fn a_pretest_waits_for_the_landing_that_moves_its_target() {
-    let mut world = world(none(), Rules::default());
+fn a_pretest_starts_during_a_landing() {
+    let mut world = world(threshold(100), bad(&[]));
     submit(&mut world, [1]);
     run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
-    let patch = SettingsPatch { pretest_threshold: Some(100), ..none() };
-    update(&mut world, patch, None);
+    assert!(world.queue.header.landing.is_some());
     submit(&mut world, [2]);
-    assert_eq!(waits(&world, 2), WaitReason::BehindLanding { prs: vec![PrNumber(1)] });
-    build_all(&mut world);
-    assert_eq!(pretested(&world).len(), 1);
+    assert_eq!(pretested(&world).len(), 2);
     world.settle();
     assert_eq!(world.landed, [1, 2]);
+}
+
+#[test]
+fn one_that_fails_without_what_is_ahead_is_not_blamed() {
+    let needs = Rules { needs: [(2, 1)].into(), ..Rules::default() };
+    let mut world = world(none(), needs);
+    submit(&mut world, 1..=2);
+    checks_end(&mut world, 2);
+    assert_eq!(waits(&world, 2), WaitReason::PredecessorTesting { prs: vec![PrNumber(1)] });
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+}
+
+#[test]
+fn a_member_of_a_pretested_batch_that_needs_what_is_ahead_is_not_blamed() {
+    for other in [3, 4] {
+        let rules = Rules { needs: [(other, 1)].into(), ..bad(&[7 - other]) };
+        let mut world = world(in_batches(2), rules);
+        update(&mut world, threshold(0), None);
+        submit(&mut world, 1..=2);
+        build_all(&mut world);
+        update(&mut world, threshold(100), None);
+        submit(&mut world, 3..=4);
+        build_all(&mut world);
+        assert_eq!(runs(&world), [(vec![1, 2], vec![]), (vec![3, 4], vec![])]);
+        checks_end(&mut world, 3);
+        world.settle();
+        assert_eq!(world.landed, [1, 2, other]);
+    }
+}
+
+#[test]
+fn one_that_conflicts_with_the_target_alone_returns_to_the_line() {
+    let mut world = world(none(), Rules::default());
+    submit(&mut world, 1..=2);
+    let run = |world: &World| world.queue.entry_of(PrNumber(2))?.state.run();
+    while run(&world).is_none() {
+        world.step();
+    }
+    let run = run(&world);
+    world.outbox.retain(|it| it.effect.run() != run);
+    world.take_in(&Fact::CandidateConflict {
+        run: run.expect("it is pretested"),
+        pr: PrNumber(2),
+        with: ConflictWith::Target,
+        paths: vec!["a".into()],
+    });
+    build_all(&mut world);
+    assert_eq!(
+        runs(&world),
+        [(vec![1], vec![]), (vec![2], vec![1])],
+        "in the line, not again beside it"
+    );
+    world.settle();
+    assert_eq!((world.landed.as_slice(), pretested(&world).len()), ([1, 2].as_slice(), 1));
+}
+
+#[test]
+fn one_that_others_are_built_on_is_restarted_in_its_place() {
+    let mut world = world(none(), Rules::default());
+    submit(&mut world, 1..=3);
+    checks_end(&mut world, 2);
+    checks_end(&mut world, 3);
+    let (one, two) = ((vec![1], vec![]), (vec![2], vec![1]));
+    assert_eq!(runs(&world), [one.clone(), two, (vec![3], vec![1, 2])]);
+    let by = world.caller();
+    world.ask(Command::Restart { pr: PrNumber(2), by }).expect("restarted");
+    build_all(&mut world);
+    assert_eq!(pretested(&world).len(), 2, "not a third time");
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3]);
+}
+
+#[test]
+fn a_batch_that_has_passed_takes_none_with_it_that_would_be_pretested() {
+    let mut world = world(in_batches(2), Rules::default());
+    submit(&mut world, 1..=2);
+    build_all(&mut world);
+    update(&mut world, none(), Some(RequestedState::Paused));
+    checks_end(&mut world, 1);
+    submit(&mut world, 3..=4);
+    world.push_target();
+    build_all(&mut world);
+    update(&mut world, threshold(100), Some(RequestedState::Running));
+    build_all(&mut world);
+    assert_eq!(runs(&world), [(vec![1, 2], vec![]), (vec![3, 4], vec![])]);
+    assert_eq!(
+        pretested(&world).iter().map(|it| it.0.clone()).collect::<Vec<_>>(),
+        [vec![1, 2], vec![3, 4]]
+    );
 }
 
 #[test]
@@ -204,4 +297,47 @@ fn those_that_have_passed_before_return_to_the_line_when_their_batch_fails() {
     assert_eq!(world.queue.slots_used(), (1, 1));
     world.settle();
     assert_eq!(world.landed, [1, 2]);
+}
+
+#[test]
+fn one_whose_batch_mates_have_returned_is_not_blamed_without_them() {
+    let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(4) };
+    let rules = Rules { needs: [(3, 1)].into(), ..bad(&[4]) };
+    let mut world = world(patch, rules);
+    update(&mut world, SettingsPatch { batching_min_size: Some(2), ..none() }, None);
+    submit(&mut world, 1..=2);
+    build_all(&mut world);
+    update(
+        &mut world,
+        SettingsPatch { batching_min_size: Some(4), ..none() },
+        Some(RequestedState::Paused),
+    );
+    checks_end(&mut world, 1);
+    submit(&mut world, 3..=4);
+    world.push_target();
+    build_all(&mut world);
+    update(&mut world, none(), Some(RequestedState::Running));
+    build_all(&mut world);
+    assert_eq!(runs(&world), [(vec![1, 2, 3, 4], vec![])]);
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3]);
+}
+
+#[test]
+fn batches_keep_their_size_where_no_pretest_is_in_force() {
+    for (mode, expected) in [(BisectionMode::Aside, 3), (BisectionMode::InPlace, 2)] {
+        let bisection_mode = Some(mode);
+        let patch = SettingsPatch { pretest_threshold: Some(1), bisection_mode, ..in_batches(2) };
+        let mut world = world(patch, Rules::default());
+        submit(&mut world, 1..=2);
+        build_all(&mut world);
+        update(&mut world, none(), Some(RequestedState::Paused));
+        checks_end(&mut world, 1);
+        submit(&mut world, 3..=4);
+        world.push_target();
+        build_all(&mut world);
+        update(&mut world, none(), Some(RequestedState::Running));
+        build_all(&mut world);
+        assert_eq!(runs(&world)[0].0.len(), expected, "{mode:?}");
+    }
 }

@@ -221,6 +221,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("bisectionMode", Shape::Word(&["in_place", "aside"])),
         ("reparentingMode", Shape::Word(&["off", "batches", "all"])),
         ("pretestThreshold", count()),
+        ("authorLimit", count()),
         ("adaptiveWindow", flag()),
         ("windowFloor", count()),
         ("mergeMethod", Shape::Word(&["merge_commit", "squash", "rebase"])),

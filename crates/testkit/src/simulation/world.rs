@@ -221,6 +221,7 @@ impl World {
                     _ => ReparentingMode::All,
                 }),
                 pretest_threshold: of(0, 2).map(|it| it * 50),
+                author_limit: of(0, 3),
                 adaptive_window: of(0, 1).map(|it| it == 1),
                 window_floor: of(1, 3),
                 ..SettingsPatch::default()

@@ -4,17 +4,17 @@ use crate::ids::EntryId;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, Decision, Entry, EntryState, EventKind, LinePosition, PrState, Queue, QueuedReason,
-    lanes,
+    Actor, Decision, Entry, EntryState, EventKind, LinePosition, Queue, QueuedReason, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{bisect, checks, land, leave, red, start, window};
+use super::{bisect, checks, land, leave, quota, red, start, window};
 
 /// Settles, lands and starts until no rule applies; each round may enable the next.
 pub(super) fn advance(builder: &mut TransitionBuilder) {
     red::end(builder);
     window::end(builder);
     while finish_switch(builder)
+        || quota::admit_next(builder)
         || checks::settle(builder)
         || bisect::split_implied(builder)
         || bisect::rejoin(builder)
@@ -71,8 +71,12 @@ fn finish_switch(builder: &mut TransitionBuilder) -> bool {
 /// Puts an entry into the line if it is ready and the queue admits entries.
 pub(super) fn admit(builder: &mut TransitionBuilder, id: EntryId) {
     let Some(entry) = builder.entry(id) else { return };
-    let ready = || entry.readiness(&builder.queue.header.branch, builder.queue.mode()).is_ready();
-    if entry.state != EntryState::NotReady || !builder.queue.header.state.lets_in() || !ready() {
+    let queue = &builder.queue;
+    if entry.state != EntryState::NotReady
+        || !queue.header.state.lets_in()
+        || !super::is_ready(queue, &entry)
+        || quota::excludes(queue, &entry)
+    {
         return;
     }
     let (at, number) = (builder.at, builder.number());
@@ -93,15 +97,7 @@ pub(super) fn admit_all(builder: &mut TransitionBuilder) {
     if !builder.queue.header.state.lets_in() {
         return;
     }
-    let outside: Vec<EntryId> = builder
-        .queue
-        .entries_in_order()
-        .filter(|entry| entry.state.name() == PrState::NotReady)
-        .map(|entry| entry.id)
-        .collect();
-    for id in outside {
-        admit(builder, id);
-    }
+    quota::admit_outside(builder, |_| true);
 }
 
 /// Puts an urgent entry behind the urgent ones that came before it, and ahead of all others. Every

@@ -22,7 +22,7 @@ use super::super::{
     PassReason, Queue, QueuedReason, ReparentingMode, RunStatus, TestFailure, TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::leave;
+use super::{leave, pretest};
 
 /// Whether a run that fails while runs ahead of it are unfinished is tested beside the line now.
 ///
@@ -72,9 +72,12 @@ pub(super) fn reparent(builder: &mut TransitionBuilder, id: RunId) {
     }
     for member in members {
         builder.change_entry(member.id, |entry| {
-            entry.reparented = true;
             if let Some(part) = &mut entry.part {
-                part.behind = Some(behind.clone());
+                entry.reparented = true;
+                let returned = part.behind.take().map(|behind| behind.prs).unwrap_or_default();
+                let mut behind = behind.clone();
+                behind.prs.extend(returned);
+                part.behind = Some(behind);
             }
         });
     }
@@ -137,13 +140,22 @@ fn lacking<'a>(queue: &'a Queue, entry: &'a Entry) -> impl Iterator<Item = PrNum
 }
 
 /// Handles the start of an entry beside the line. If its run is built on the target alone and nothing
-/// is missing there any more, the result counts. A run that is built on another part may stand on an
-/// earlier target.
+/// is missing there any more, the result counts, and so do those of the other parts of its batch, which
+/// are built on it or on a later target. A run that is built on another part may stand on an earlier
+/// target.
 pub(super) fn started(builder: &mut TransitionBuilder, entry: &Entry, run: RunId) {
     let is_on_target = builder.run(run).is_some_and(|run| run.ahead.is_empty());
-    if lacks_any(entry) && is_on_target && lacking(&builder.queue, entry).next().is_none() {
-        builder.change_entry(entry.id, |entry| {
-            if let Some(part) = &mut entry.part {
+    if !lacks_any(entry) || !is_on_target || lacking(&builder.queue, entry).next().is_some() {
+        return;
+    }
+    let behind = |entry: &Entry| entry.part.as_ref().and_then(|part| part.behind.clone());
+    let lacked = behind(entry);
+    let batch = entry.aside().map(|batch| members_aside(&builder.queue, batch));
+    for id in batch.unwrap_or_else(|| vec![entry.id]) {
+        builder.change_entry(id, |entry| {
+            if behind(entry) == lacked
+                && let Some(part) = &mut entry.part
+            {
                 part.behind = None;
             }
         });
@@ -156,13 +168,10 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     let mut members: Vec<&Entry> = Vec::new();
     let queue = builder.queue.clone();
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
-    return_passed(builder, &mut members);
-    if let [one] = members.as_slice() {
-        put_aside(builder, &[one.id], run.number);
-        return test_alone(builder, one.id);
-    }
-    // Of a run whose dependencies are unfinished or missing, these may be at fault.
-    let certain = lanes::all_ahead_passed(&queue, &run) && !members.iter().any(|it| lacks_any(it));
+    let returned = return_passed(builder, &mut members);
+    // The halves of a pretest lack what the whole has lacked.
+    let lacks_more = |it: &&Entry| lacks_any(it) && !it.is_pretested();
+    let certain = lanes::all_ahead_passed(&queue, &run) && !members.iter().any(lacks_more);
     let batch =
         members.first().and_then(|first| first.part.as_ref()).map_or(run.number, |part| part.batch);
     if builder.queue.header.settings.bisection_mode == BisectionMode::Aside
@@ -170,6 +179,18 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     {
         let ids: Vec<EntryId> = members.iter().map(|member| member.id).collect();
         put_aside(builder, &ids, batch);
+    }
+    if let Some(returned) = returned {
+        for member in &members {
+            builder.change_entry(member.id, |entry| {
+                if let Some(part) = &mut entry.part {
+                    part.behind = Some(returned.clone());
+                }
+            });
+        }
+        if let [one] = members.as_slice() {
+            return test_alone(builder, one.id);
+        }
     }
     // A timeout is no evidence against the changes, so no result follows from it.
     let failed = matches!(
@@ -180,21 +201,25 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
 }
 
 /// With pretests, returns the members of a failed batch that have passed before to the line, if others
-/// have not: these are the suspects.
-fn return_passed(builder: &mut TransitionBuilder, members: &mut Vec<&Entry>) {
-    let settings = &builder.queue.header.settings;
-    let is_in_force = settings.pretest_threshold > 0
-        && settings.bisection_mode == BisectionMode::Aside
-        && members.iter().all(|it| it.part.is_none());
-    if !is_in_force || members.iter().all(|it| it.has_passed()) {
-        return;
+/// have not. The others, which remain, are the suspects; they may need what has returned.
+fn return_passed(builder: &mut TransitionBuilder, members: &mut Vec<&Entry>) -> Option<Behind> {
+    let passed = members.iter().filter(|it| it.has_passed()).count();
+    if !pretest::is_in_force(&builder.queue)
+        || members.iter().any(|it| it.part.is_some())
+        || passed == 0
+        || passed == members.len()
+    {
+        return None;
     }
+    let mut prs = Vec::with_capacity(passed);
     for entry in members.extract_if(.., |it| it.has_passed()) {
+        prs.push(entry.pr);
         let reason = QueuedReason::BisectionRequired;
         leave::requeue_all_on(builder, entry.pr, reason);
         let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
         builder.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
     }
+    Some(Behind { prs, since: builder.at, failed: false })
 }
 
 /// Splits these entries into two parts. `failed`: whether the whole batch is known to fail.

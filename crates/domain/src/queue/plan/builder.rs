@@ -44,6 +44,8 @@ pub(super) struct TransitionBuilder {
     decisions: Vec<Decision>,
     pub(super) events: Vec<Event>,
     pub(super) batches: Vec<BatchNews>,
+    /// The authors of entries that have left the line.
+    pub(super) left_line: BTreeSet<String>,
     before: Header,
 }
 
@@ -61,6 +63,7 @@ impl TransitionBuilder {
             decisions: Vec::new(),
             events: Vec::new(),
             batches: Vec::new(),
+            left_line: BTreeSet::new(),
             before: queue.header.clone(),
         }
     }
@@ -93,7 +96,23 @@ impl TransitionBuilder {
     }
 
     /// Writes an entry as it is now.
-    pub(super) fn put_entry(&mut self, entry: Entry) {
+    pub(super) fn put_entry(&mut self, mut entry: Entry) {
+        if let Some(old) = self.entry(entry.id) {
+            if old.place != LinePosition::Outside
+                && (entry.place == LinePosition::Outside
+                    || entry.pull_request.author != old.pull_request.author)
+            {
+                self.left_line.insert(old.pull_request.author.clone());
+            }
+            let is_outside = |entry: &Entry| entry.state == EntryState::NotReady;
+            if is_outside(&old)
+                && is_outside(&entry)
+                && super::is_ready(&self.queue, &old)
+                && !super::is_ready(&self.queue, &entry)
+            {
+                entry.unready_since = Some(self.at);
+            }
+        }
         let entry = Arc::new(entry);
         self.changed_entries.insert(entry.id, entry.clone());
         if entry.is_live() {
@@ -152,6 +171,7 @@ impl TransitionBuilder {
                 entry.part = None;
                 entry.proven = None;
                 entry.reparented = false;
+                entry.unready_since = None;
                 entry.entered_line_at = None;
             }
             EntryState::Pending { .. }

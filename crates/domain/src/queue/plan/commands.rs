@@ -65,6 +65,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
         off_target_since: None,
         part: None,
         proven: None,
+        unready_since: None,
         reparented: false,
         absolved: None,
         retries: Retries::default(),
@@ -115,10 +116,9 @@ fn resubmit(builder: &mut TransitionBuilder, submission: &Submission) {
     let forced = if force && !before.force_enqueued { ", forced" } else { "" };
     let what = format!("priority {}, {batching}{forced}", priority.name());
     builder.decision(Decision::Changed { pr, what });
-    if force && before.state == EntryState::NotReady {
-        advance::admit(builder, id);
-    }
-    if same {
+    // The host's answer or the limit for its author may no longer keep it outside.
+    advance::admit(builder, id);
+    if same || before.state == EntryState::NotReady {
         return;
     }
     if priority.is_urgent() && !before.priority.is_urgent() {

@@ -230,7 +230,8 @@ fn time_passed(builder: &mut TransitionBuilder) {
         let Some(id) = builder
             .queue
             .entries_in_order()
-            .find(|it| it.state == EntryState::NotReady && it.state_changed_at.plus(hours) <= at)
+            .filter(|it| it.state == EntryState::NotReady && it.not_ready_since().plus(hours) <= at)
+            .find(|it| !super::is_ready(&builder.queue, it))
             .map(|it| it.id)
         else {
             return;

@@ -285,6 +285,7 @@ pub(super) fn candidate_conflict(
             // It may merge cleanly on top of what is ahead.
             let reason = QueuedReason::ReturnedToLine;
             leave::requeue_run(builder, id, reason, &Actor::Queue);
+            builder.change_entry(entry, |entry| entry.reparented = true);
         }
         None => {
             let culprit = was_held_by.map_or(Culprit::TargetBranch, Culprit::PullRequest);

@@ -23,12 +23,13 @@ mod timeouts;
 use crate::time::{Span, Timestamp};
 
 use super::state::QueueState;
-use super::{Command, Fact, Queue, Refusal, Transition};
+use super::{Command, Entry, Fact, Queue, Refusal, Transition};
 
 use builder::TransitionBuilder;
 
 pub(super) mod bisect;
 pub(super) mod pretest;
+pub(super) mod quota;
 pub(super) mod red;
 pub(super) mod window;
 
@@ -74,9 +75,22 @@ fn not_ready_deadline(queue: &Queue) -> Option<Timestamp> {
     if hours == 0 || queue.header.state != QueueState::Running {
         return None;
     }
-    let longest = queue.line.range(super::order::OrderKey::first_outside()..).next()?;
-    let since = queue.entry(longest.entry())?.state_changed_at;
-    Some(since.plus(Span::hours(hours)))
+    let outside = queue.line.range(super::order::OrderKey::first_outside()..);
+    let outside = outside.filter_map(|key| queue.entry(key.entry()));
+    let mut longest: Option<Timestamp> = None;
+    for entry in outside.filter(|entry| !is_ready(queue, entry)) {
+        longest = longest.into_iter().chain([entry.not_ready_since()]).min();
+        if entry.unready_since.is_none() {
+            // The others are outside for a shorter time.
+            break;
+        }
+    }
+    Some(longest?.plus(Span::hours(hours)))
+}
+
+/// Whether only the queue keeps an entry outside the line.
+pub(super) fn is_ready(queue: &Queue, entry: &Entry) -> bool {
+    entry.readiness(&queue.header.branch, queue.mode()).is_ready()
 }
 
 /// The run that lands next, for tests.

@@ -2,32 +2,42 @@
 //! on the target alone.
 //!
 //! A run of the line is wasted if a pull request of its group or of an unfinished group ahead fails.
-//! Beside the line a failure restarts no other run. Who has passed there enters the line behind the
-//! started groups, where it will probably pass.
+//! Beside the line a failure restarts no other run. A group that has passed there enters the line
+//! behind the started groups, where it will probably pass.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::ids::{PrNumber, RunId};
 
-use super::super::{BisectionMode, Decision, Entry, EntryState, LinePosition, Part, Queue, lanes};
+use super::super::{
+    Behind, BisectionMode, Decision, Entry, EntryState, LinePosition, Part, Queue, lanes,
+};
 use super::builder::TransitionBuilder;
+use super::leave;
+
+/// Whether the queue pretests: the settings allow it, and pull requests have failed lately.
+pub(in super::super) fn is_in_force(queue: &Queue) -> bool {
+    let settings = &queue.header.settings;
+    settings.pretest_threshold > 0
+        && settings.bisection_mode == BisectionMode::Aside
+        && lanes::failure_window(queue) == 0
+        && queue.header.outcomes.failed > 0
+}
 
 /// The probability, in percent, that a run of this group in the line passes, if it is so low that the
 /// group is pretested.
+///
+/// An entry that others are built on keeps its place, and one that has returned from there without a
+/// result, because it conflicts with the target, is tested in the line.
 pub(in super::super) fn wanted(queue: &Queue, group: &[&Entry]) -> Option<u32> {
-    let settings = &queue.header.settings;
-    let is_in_force = settings.pretest_threshold > 0
-        && settings.bisection_mode == BisectionMode::Aside
-        && lanes::failure_window(queue) == 0;
-    let is_at_front = |entry: &&Entry| matches!(entry.place, LinePosition::Front { .. });
-    if !is_in_force
-        || queue.header.outcomes.failed == 0
-        || group.iter().any(|it| it.part.is_some() || is_at_front(it))
-    {
-        return None;
-    }
+    let is_at_front = |entry: &Entry| matches!(entry.place, LinePosition::Front { .. });
     let untested = group.iter().filter(|it| !it.has_passed()).count();
-    if untested == 0 {
+    if !is_in_force(queue)
+        || untested == 0
+        || group.iter().any(|it| it.part.is_some() || is_at_front(it) || it.reparented)
+        || group.iter().any(|it| is_built_on(queue, it))
+    {
         return None;
     }
     let ahead = lanes::contained(queue, group).entries;
@@ -36,13 +46,33 @@ pub(in super::super) fn wanted(queue: &Queue, group: &[&Entry]) -> Option<u32> {
     };
     let open = ahead.iter().filter(|it| is_open(&it.entry)).count();
     let percent = queue.header.outcomes.all_pass(untested + open);
-    (percent < settings.pretest_threshold).then_some(percent)
+    (percent < queue.header.settings.pretest_threshold).then_some(percent)
 }
 
-/// Puts a group beside the line before its first run.
+/// Whether a run contains an entry that waits for a run of its own.
+fn is_built_on(queue: &Queue, entry: &Entry) -> bool {
+    let has_started = matches!(entry.place, LinePosition::Anchored { .. });
+    has_started && queue.runs().any(|run| run.contains(entry.pr))
+}
+
+/// Removes from the end of a group that would be pretested what is not like its first member: those
+/// that have passed a run before are tested in the line, without the others.
+pub(in super::super) fn separate(queue: &Queue, group: &mut Vec<&Entry>) {
+    let Some(first) = group.first().map(|first| first.has_passed()) else { return };
+    let like_the_first = group.iter().take_while(|it| it.has_passed() == first).count();
+    if like_the_first < group.len() && wanted(queue, group).is_some() {
+        group.truncate(like_the_first);
+    }
+}
+
+/// Puts a group beside the line before its first run. A failure there is no evidence while its members
+/// may need what is ahead of them.
 pub(super) fn put_beside(builder: &mut TransitionBuilder, group: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
     let batch = builder.number();
+    let behind = Behind { prs: lacked(&builder.queue, group), since: builder.at, failed: false };
+    let behind = Some(behind).filter(|behind| !behind.prs.is_empty());
     for entry in group {
+        leave::release_held_by(builder, entry.pr);
         let number = builder.number();
         builder.change_entry(entry.id, |entry| {
             entry.place = LinePosition::Anchored { number };
@@ -52,16 +82,46 @@ pub(super) fn put_beside(builder: &mut TransitionBuilder, group: &[Arc<Entry>]) 
                 implied: false,
                 aside: true,
                 pretest: true,
-                behind: None,
+                behind: behind.clone(),
             });
         });
     }
     group.iter().filter_map(|entry| builder.entry(entry.id)).collect()
 }
 
+/// What the candidate of a pretest lacks: what the group would be built on in the line, and what is tested
+/// beside it already, except for entries that wait for the group itself, directly or through others.
+fn lacked(queue: &Queue, group: &[Arc<Entry>]) -> Vec<PrNumber> {
+    let members: Vec<&Entry> = group.iter().map(AsRef::as_ref).collect();
+    let in_line = lanes::contained(queue, &members).entries.into_iter().map(|it| &it.entry);
+    let beside = || {
+        let started = queue.started.before(None).map(|(_, placed)| &placed.entry);
+        started.filter(|entry| queue.started.aside > 0 && entry.aside().is_some())
+    };
+    let waits_for = |entry: &Entry, prs: &BTreeSet<PrNumber>| {
+        let behind = entry.part.as_ref().and_then(|part| part.behind.as_ref());
+        behind.is_some_and(|behind| behind.prs.iter().any(|pr| prs.contains(pr)))
+    };
+    let mut waiting: BTreeSet<PrNumber> = group.iter().map(|entry| entry.pr).collect();
+    loop {
+        let known = waiting.len();
+        let more: Vec<PrNumber> =
+            beside().filter(|it| waits_for(it, &waiting)).map(|it| it.pr).collect();
+        waiting.extend(more);
+        if waiting.len() == known {
+            break;
+        }
+    }
+    let shares = |entry: &Entry| {
+        group.iter().any(|member| lanes::share_targets(queue.mode(), entry, member))
+    };
+    let beside = beside().filter(|it| !waiting.contains(&it.pr) && shares(it));
+    in_line.chain(beside).map(|entry| entry.pr).collect()
+}
+
 /// Records a pretest that has started.
 pub(super) fn started(builder: &mut TransitionBuilder, run: RunId, percent: u32) {
-    let prs: Vec<PrNumber> =
-        builder.run(run).iter().flat_map(|run| run.group.iter()).map(|it| it.pr).collect();
+    let Some(started) = builder.run(run) else { return };
+    let prs = started.group.iter().map(|member| member.pr).collect();
     builder.decision(Decision::Pretested { run, prs, percent });
 }

@@ -172,8 +172,9 @@ settings! {
     /// The most minutes that a batch waits to fill.
     batching_max_wait_time_minutes: u32 = 5,
         "batchingMaxWaitTimeMinutes", "Batch wait", Batching, whole(0, WEEK, "minutes");
-    /// The most pull requests in a batch. A full batch does not wait for more. With `pretestThreshold`,
-    /// half as many again join it if they have passed a test run before.
+    /// The most pull requests in a batch. A full batch does not wait for more. With
+    /// `pretestThreshold` above 0, pull requests that have passed a test run before can exceed it by up
+    /// to half.
     batching_min_size: u32 = 4,
         "batchingMinSize", "Batch size", Batching, whole(1, 1000, "");
     /// Whether test branches get a draft pull request, on hosts that have draft pull requests.
@@ -211,11 +212,11 @@ settings! {
     /// Needs the bisection `ASIDE`; with `pendingFailureDepth` above 0 it has no effect.
     reparenting_mode: ReparentingMode = ReparentingMode::Batches,
         "reparentingMode", "Re-parenting", Failures, SettingKind::Word(ReparentingMode::NAMES);
-    /// The least probability, in percent, with which a test run in the line must pass. Pull requests whose
-    /// run is less likely to pass are first tested beside the line, on the target alone, and enter the
-    /// line when they have passed. The probability follows from the share of the last 100 to 200 pull
-    /// requests that failed; 0 tests all in the line. Needs the bisection `ASIDE`; with
-    /// `pendingFailureDepth` above 0 it has no effect.
+    /// The lowest probability of passing, in percent, at which a group is tested in the line. A group that
+    /// is less likely to pass is first tested beside the line, on the target alone, and enters the line
+    /// after it has passed. The probability is computed from the failure rate of the last 100 to 200 pull
+    /// requests; 0 turns pretests off. Needs the bisection `ASIDE`; with `pendingFailureDepth` above 0 it
+    /// has no effect.
     pretest_threshold: u32 = 50,
         "pretestThreshold", "Pretest threshold", Failures, whole(0, 100, "percent");
     /// How changes become commits.
@@ -234,6 +235,11 @@ settings! {
     /// Whether the queue labels pull requests with their state.
     state_labels_enabled: bool = false,
         "stateLabelsEnabled", "State labels", Host, SettingKind::Flag;
+    /// The most pull requests of one author in the line; 0 means no limit. Further ones wait outside it.
+    /// When one in the line merges or leaves, the one that has waited longest enters. Urgent pull
+    /// requests always enter.
+    author_limit: u32 = 0,
+        "authorLimit", "Author limit", Testing, whole(0, 1000, "pull requests");
     /// Hours until a pull request that is not ready is cancelled; 0 means never.
     not_ready_timeout_hours: u32 = 24,
         "notReadyTimeoutHours", "Not-ready timeout", Testing, whole(0, 720, "hours");

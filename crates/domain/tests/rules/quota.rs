@@ -1,0 +1,105 @@
+//! The limit for each author. Even numbers are by one author, odd ones by another.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    Command, Fact, Mode, PrState, RequestedState, Settings, SettingsPatch, WaitReason,
+};
+use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::Span;
+
+use crate::{is_checks, run_until, states, update, waits};
+
+fn world(author_limit: u32) -> World {
+    let mut settings = Settings::new(Mode::Single, 1).expect("valid settings");
+    settings.author_limit = author_limit;
+    World::new(settings, Rules::default())
+}
+
+fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
+    for pr in prs {
+        world.wait(Span::seconds(1));
+        world.submit(pr, None).expect("submitted");
+    }
+}
+
+fn in_line(world: &World) -> Vec<u32> {
+    let line = states(world).into_iter().filter(|(_, state)| *state != PrState::NotReady);
+    line.map(|(pr, _)| pr).collect()
+}
+
+#[test]
+fn more_pull_requests_of_an_author_wait_outside_the_line() {
+    let mut world = world(2);
+    submit(&mut world, [2, 4, 6, 8, 1]);
+    assert_eq!(in_line(&world), [2, 4, 1]);
+    let prs = vec![PrNumber(2), PrNumber(4)];
+    let limit = WaitReason::AuthorLimit { author: "grace".into(), limit: 2, prs };
+    assert_eq!((waits(&world, 6), waits(&world, 8)), (limit.clone(), limit));
+    world.settle();
+    assert_eq!(world.landed, [2, 4, 1, 6, 8], "the other author does not wait for all of them");
+}
+
+#[test]
+fn the_one_that_waits_longest_enters_when_another_leaves() {
+    let mut world = world(1);
+    submit(&mut world, [2, 4, 6]);
+    let by = world.caller();
+    world.ask(Command::Cancel { pr: PrNumber(2), by }).expect("cancelled");
+    assert_eq!(in_line(&world), [4]);
+    world.redraft(4);
+    world.absorb_all();
+    assert_eq!(in_line(&world), [6], "a draft leaves the line, too");
+}
+
+#[test]
+fn urgent_ones_enter_and_a_higher_limit_lets_more_in() {
+    let mut world = world(1);
+    submit(&mut world, [2, 4, 6, 8]);
+    world.submit(8, Some(0)).expect("submitted again");
+    assert_eq!(in_line(&world), [8, 2]);
+    let limit = |limit| SettingsPatch { author_limit: Some(limit), ..SettingsPatch::default() };
+    update(&mut world, limit(3), None);
+    assert_eq!(in_line(&world), [8, 2, 4]);
+    update(&mut world, limit(1), None);
+    assert_eq!(in_line(&world), [8, 2, 4], "all stay in the line");
+    update(&mut world, limit(0), None);
+    assert_eq!(in_line(&world), [8, 2, 4, 6]);
+}
+
+#[test]
+fn one_that_leaves_while_the_queue_admits_none_makes_room_for_later() {
+    let mut world = world(1);
+    submit(&mut world, [2, 4]);
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Draining));
+    world.settle();
+    assert_eq!(
+        (world.landed.as_slice(), waits(&world, 4)),
+        ([2].as_slice(), WaitReason::QueueDraining)
+    );
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
+    world.settle();
+    assert_eq!(world.landed, [2, 4]);
+}
+
+#[test]
+fn one_that_waits_only_for_the_limit_does_not_time_out() {
+    let mut world = world(1);
+    submit(&mut world, [2, 4]);
+    // Its author's other pull request is tested for as long.
+    let patch = SettingsPatch { testing_timeout_minutes: Some(0), ..SettingsPatch::default() };
+    update(&mut world, patch, None);
+    run_until(&mut world, is_checks);
+    let not_ready = Span::hours(world.queue.header.settings.not_ready_timeout_hours);
+    world.wait(not_ready);
+    world.wait(not_ready);
+    world.take_in(&Fact::TimePassed);
+    let is_there = |world: &World| states(world).iter().any(|(pr, _)| *pr == 4);
+    assert!(is_there(&world), "{:?}", states(&world));
+    world.redraft(4);
+    world.absorb_all();
+    world.take_in(&Fact::TimePassed);
+    assert!(is_there(&world), "the time counts from when it is a draft");
+    world.wait(not_ready);
+    world.take_in(&Fact::TimePassed);
+    assert!(!is_there(&world));
+}
