@@ -89,13 +89,14 @@ pub(super) fn failed_without(builder: &mut TransitionBuilder, id: EntryId) {
     let number = builder.number();
     // First, so that it does not return to the line with its batch.
     builder.change_entry(id, |entry| {
-        let mut behind = entry.part.take().and_then(|part| part.behind);
+        let part = entry.part.take();
+        let pretest = part.as_ref().is_some_and(|part| part.pretest);
+        let mut behind = part.and_then(|part| part.behind);
         if let Some(behind) = &mut behind {
             behind.failed = true;
         }
-        let part =
-            Part { batch: number, number, implied: false, aside: true, pretest: false, behind };
-        entry.part = Some(part);
+        let aside = true;
+        entry.part = Some(Part { batch: number, number, implied: false, aside, pretest, behind });
     });
     if let Some(entry) = builder.entry(id) {
         leave::requeue_all_on(builder, entry.pr, QueuedReason::PredecessorFailed);
@@ -126,17 +127,25 @@ pub(in super::super) fn waits_for<'a>(
     lacking(queue, entry).filter(move |_| has_failed)
 }
 
-/// The pull requests of the line that the candidate of an entry beside the line lacks, front first.
+/// The pull requests that the candidate of an entry beside the line lacks, front first. Candidates of the
+/// line lack those that are suspected of a failure, too.
 fn lacking<'a>(queue: &'a Queue, entry: &'a Entry) -> impl Iterator<Item = PrNumber> + 'a {
     let behind = entry.part.as_ref().and_then(|part| part.behind.as_ref());
     let prs = behind.into_iter().flat_map(|it| it.prs.iter().map(|pr| (*pr, it.since)));
     let is_in_line = |pr: PrNumber, since: Timestamp| {
         queue.entry_of(pr).is_some_and(|other| {
             other.place != LinePosition::Outside
+                && !is_suspected(other)
                 && other.entered_line_at.is_some_and(|entered| entered <= since)
         })
     };
     prs.filter(move |(pr, since)| is_in_line(*pr, *since)).map(|(pr, _)| pr)
+}
+
+/// Whether an entry is beside the line because it, or its batch, has failed.
+pub(super) fn is_suspected(entry: &Entry) -> bool {
+    let has_failed = |part: &Part| part.behind.as_ref().is_some_and(|behind| behind.failed);
+    entry.part.as_ref().is_some_and(|part| part.aside && (!part.pretest || has_failed(part)))
 }
 
 /// Handles the start of an entry beside the line. If its run is built on the target alone and nothing
@@ -240,7 +249,11 @@ fn split(
         for entry in half {
             builder.change_entry(entry.id, |entry| {
                 let aside = entry.aside().is_some();
-                let behind = entry.part.take().and_then(|part| part.behind);
+                let mut behind = entry.part.take().and_then(|part| part.behind);
+                if let Some(behind) = &mut behind {
+                    // One that probably fails is tested when that shows that it is at fault.
+                    behind.failed |= half.len() == 1;
+                }
                 entry.part = Some(Part { batch, number, implied, aside, pretest: false, behind });
             });
             let reason = QueuedReason::BisectionRequired;

@@ -14,7 +14,7 @@ use super::super::{
     Behind, BisectionMode, Decision, Entry, EntryState, LinePosition, Part, Queue, lanes,
 };
 use super::builder::TransitionBuilder;
-use super::leave;
+use super::{bisect, leave};
 
 /// Whether the queue pretests: the settings allow it, and pull requests have failed lately.
 pub(in super::super) fn is_in_force(queue: &Queue) -> bool {
@@ -89,14 +89,14 @@ pub(super) fn put_beside(builder: &mut TransitionBuilder, group: &[Arc<Entry>]) 
     group.iter().filter_map(|entry| builder.entry(entry.id)).collect()
 }
 
-/// What the candidate of a pretest lacks: what the group would be built on in the line, and what is tested
-/// beside it already, except for entries that wait for the group itself, directly or through others.
+/// What the candidate of a pretest lacks: what the group would be built on in the line, and what is
+/// pretested already, except for entries that wait for the group itself, directly or through others.
 fn lacked(queue: &Queue, group: &[Arc<Entry>]) -> Vec<PrNumber> {
     let members: Vec<&Entry> = group.iter().map(AsRef::as_ref).collect();
     let in_line = lanes::contained(queue, &members).entries.into_iter().map(|it| &it.entry);
     let beside = || {
         let started = queue.started.before(None).map(|(_, placed)| &placed.entry);
-        started.filter(|entry| queue.started.aside > 0 && entry.aside().is_some())
+        started.filter(|entry| entry.is_pretested() && !bisect::is_suspected(entry))
     };
     let waits_for = |entry: &Entry, prs: &BTreeSet<PrNumber>| {
         let behind = entry.part.as_ref().and_then(|part| part.behind.as_ref());
