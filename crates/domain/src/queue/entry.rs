@@ -180,6 +180,10 @@ pub struct Behind {
     pub prs: Vec<PrNumber>,
     /// When the run left the line. One that enters the line later was not in the run.
     pub since: Timestamp,
+    /// Whether this is what a pretest lacks. It does not wait for pull requests that are suspected of a
+    /// failure, and neither does a candidate of the line.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
+    pub pretest: bool,
     /// Whether the part has failed since: it is tested again when these have landed or left the line.
     #[cfg_attr(feature = "serde", serde(default))]
     pub failed: bool,

@@ -63,7 +63,7 @@ pub(super) fn reparent(builder: &mut TransitionBuilder, id: RunId) {
     builder.decision(Decision::Reparented { run: id, prs });
     let mut ahead: Vec<PrNumber> = lanes::live_ahead(&queue, &run).map(|it| it.pr).collect();
     ahead.reverse();
-    let behind = Behind { prs: ahead, since: builder.at, failed: false };
+    let behind = Behind { prs: ahead, since: builder.at, pretest: false, failed: false };
     if let [one] = members.as_slice() {
         put_aside(builder, &[one.id], run.number);
         test_alone(builder, one.id);
@@ -127,15 +127,15 @@ pub(in super::super) fn waits_for<'a>(
     lacking(queue, entry).filter(move |_| has_failed)
 }
 
-/// The pull requests that the candidate of an entry beside the line lacks, front first. Candidates of the
-/// line lack those that are suspected of a failure, too.
+/// The pull requests that the candidate of an entry beside the line lacks, front first.
 fn lacking<'a>(queue: &'a Queue, entry: &'a Entry) -> impl Iterator<Item = PrNumber> + 'a {
     let behind = entry.part.as_ref().and_then(|part| part.behind.as_ref());
     let prs = behind.into_iter().flat_map(|it| it.prs.iter().map(|pr| (*pr, it.since)));
-    let is_in_line = |pr: PrNumber, since: Timestamp| {
+    let of_pretest = behind.is_some_and(|behind| behind.pretest);
+    let is_in_line = move |pr: PrNumber, since: Timestamp| {
         queue.entry_of(pr).is_some_and(|other| {
             other.place != LinePosition::Outside
-                && !is_suspected(other)
+                && !(of_pretest && is_suspected(other))
                 && other.entered_line_at.is_some_and(|entered| entered <= since)
         })
     };
@@ -149,20 +149,26 @@ pub(super) fn is_suspected(entry: &Entry) -> bool {
 }
 
 /// Handles the start of an entry beside the line. If its run is built on the target alone and nothing
-/// is missing there any more, the result counts, and so do those of the other parts of its batch, which
-/// are built on it or on a later target. A run that is built on another part may stand on an earlier
-/// target.
+/// is missing there any more, the result counts, and so do those of the other parts of its batch that have
+/// no run yet: they are built on it or on a later target. A run that is built on another part may stand
+/// on an earlier target.
 pub(super) fn started(builder: &mut TransitionBuilder, entry: &Entry, run: RunId) {
     let is_on_target = builder.run(run).is_some_and(|run| run.ahead.is_empty());
     if !lacks_any(entry) || !is_on_target || lacking(&builder.queue, entry).next().is_some() {
         return;
     }
-    let behind = |entry: &Entry| entry.part.as_ref().and_then(|part| part.behind.clone());
+    let behind = |entry: &Entry| {
+        let behind = entry.part.as_ref().and_then(|part| part.behind.as_ref());
+        behind.map(|behind| (behind.prs.clone(), behind.since))
+    };
     let lacked = behind(entry);
+    let own = entry.id;
     let batch = entry.aside().map(|batch| members_aside(&builder.queue, batch));
     for id in batch.unwrap_or_else(|| vec![entry.id]) {
         builder.change_entry(id, |entry| {
-            if behind(entry) == lacked
+            let is_next = entry.id == own || entry.state.run().is_none();
+            if is_next
+                && behind(entry) == lacked
                 && let Some(part) = &mut entry.part
             {
                 part.behind = None;
@@ -180,7 +186,9 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     let returned = return_passed(builder, &mut members);
     // The halves of a pretest lack what the whole has lacked.
     let lacks_more = |it: &&Entry| lacks_any(it) && !it.is_pretested();
-    let certain = lanes::all_ahead_passed(&queue, &run) && !members.iter().any(lacks_more);
+    let certain = returned.is_none()
+        && lanes::all_ahead_passed(&queue, &run)
+        && !members.iter().any(lacks_more);
     let batch =
         members.first().and_then(|first| first.part.as_ref()).map_or(run.number, |part| part.batch);
     if builder.queue.header.settings.bisection_mode == BisectionMode::Aside
@@ -228,7 +236,7 @@ fn return_passed(builder: &mut TransitionBuilder, members: &mut Vec<&Entry>) -> 
         let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
         builder.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
     }
-    Some(Behind { prs, since: builder.at, failed: false })
+    Some(Behind { prs, since: builder.at, pretest: false, failed: false })
 }
 
 /// Splits these entries into two parts. `failed`: whether the whole batch is known to fail.
@@ -252,7 +260,7 @@ fn split(
                 let mut behind = entry.part.take().and_then(|part| part.behind);
                 if let Some(behind) = &mut behind {
                     // One that probably fails is tested when that shows that it is at fault.
-                    behind.failed |= half.len() == 1;
+                    behind.failed |= behind.pretest && left.len() == 1 && half.len() == 1;
                 }
                 entry.part = Some(Part { batch, number, implied, aside, pretest: false, behind });
             });

@@ -69,7 +69,8 @@ pub(in super::super) fn separate(queue: &Queue, group: &mut Vec<&Entry>) {
 /// may need what is ahead of them.
 pub(super) fn put_beside(builder: &mut TransitionBuilder, group: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
     let batch = builder.number();
-    let behind = Behind { prs: lacked(&builder.queue, group), since: builder.at, failed: false };
+    let prs = lacked(&builder.queue, group);
+    let behind = Behind { prs, since: builder.at, pretest: true, failed: false };
     let behind = Some(behind).filter(|behind| !behind.prs.is_empty());
     for entry in group {
         leave::release_held_by(builder, entry.pr);
