@@ -23,7 +23,9 @@ const ASSUMED: u32 = 10;
 const CERTAIN: u64 = 1_000_000;
 
 impl Outcomes {
-    /// Whether no failure is known.
+    /// Whether nothing has been counted.
+    #[cfg(feature = "serde")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub(super) const fn is_empty(&self) -> bool {
         self.merged == 0 && self.failed == 0
     }
@@ -46,7 +48,7 @@ impl Outcomes {
 
     /// The probability, in percent and rounded down, that this many pull requests pass together, if
     /// each fails independently of the others.
-    pub fn all_pass(&self, count: usize) -> u32 {
+    pub fn all_pass(self, count: usize) -> u32 {
         let total = u64::from(self.merged + self.failed + ASSUMED);
         let one = CERTAIN - u64::from(self.failed) * CERTAIN / total;
         let mut all = CERTAIN;

@@ -11,11 +11,11 @@ use signalbox_domain::time::Span;
 use crate::{bad, build_all, decisions, in_batches, run_until, update, waits};
 
 /// A queue of which every third pull request failed lately: one passes with 66 %, two with 44 %.
-fn world(patch: SettingsPatch, rules: Rules) -> World {
+fn world(patch: &SettingsPatch, rules: Rules) -> World {
     of_mode(Mode::Single, patch, rules)
 }
 
-fn of_mode(mode: Mode, patch: SettingsPatch, rules: Rules) -> World {
+fn of_mode(mode: Mode, patch: &SettingsPatch, rules: Rules) -> World {
     let settings = Settings::new(mode, 6).expect("valid settings");
     let mut world = World::new(patch.applied_to(&settings).expect("valid settings"), rules);
     let outcomes = Outcomes { merged: 10, failed: 10 };
@@ -75,7 +75,7 @@ fn checks_end(world: &mut World, pr: u32) {
 
 #[test]
 fn one_that_would_probably_fail_in_the_line_is_tested_beside_it_first() {
-    let mut world = world(none(), Rules::default());
+    let mut world = world(&none(), Rules::default());
     submit(&mut world, 1..=3);
     build_all(&mut world);
     assert_eq!(pretested(&world), [(vec![2], 44), (vec![3], 44)]);
@@ -96,7 +96,7 @@ fn one_that_would_probably_fail_in_the_line_is_tested_beside_it_first() {
 
 #[test]
 fn a_pretest_that_fails_restarts_no_other_run() {
-    let mut world = world(none(), bad(&[2]));
+    let mut world = world(&none(), bad(&[2]));
     submit(&mut world, 1..=3);
     build_all(&mut world);
     let before: Vec<_> = world.queue.runs().map(|run| run.id).collect();
@@ -111,7 +111,7 @@ fn a_pretest_that_fails_restarts_no_other_run() {
 #[test]
 fn a_batch_whose_pretest_fails_is_bisected_beside_the_line() {
     for culprit in 4..=6 {
-        let mut world = world(in_batches(3), bad(&[culprit]));
+        let mut world = world(&in_batches(3), bad(&[culprit]));
         submit(&mut world, 1..=6);
         build_all(&mut world);
         assert_eq!(pretested(&world), [(vec![1, 2, 3], 29), (vec![4, 5, 6], 29)]);
@@ -127,7 +127,7 @@ fn a_batch_whose_pretest_fails_is_bisected_beside_the_line() {
 fn lanes_count_only_what_a_run_contains() {
     let targets = [(1, [1].into()), (2, [2].into()), (3, [1].into())].into();
     let rules = Rules { targets, ..Rules::default() };
-    let mut world = of_mode(Mode::Parallel, none(), rules);
+    let mut world = of_mode(Mode::Parallel, &none(), rules);
     submit(&mut world, 1..=3);
     build_all(&mut world);
     assert_eq!(pretested(&world), [(vec![3], 44)]);
@@ -150,7 +150,7 @@ fn the_settings_and_the_history_decide() {
     for (at, (change, expected)) in cases.into_iter().enumerate() {
         let mut patch = none();
         change(&mut patch);
-        let mut world = world(patch, Rules::default());
+        let mut world = world(&patch, Rules::default());
         submit(&mut world, 1..=2);
         build_all(&mut world);
         assert_eq!(!pretested(&world).is_empty(), expected, "case {at}");
@@ -164,7 +164,7 @@ fn the_settings_and_the_history_decide() {
 
 #[test]
 fn an_urgent_one_is_tested_at_the_front() {
-    let mut world = world(none(), Rules::default());
+    let mut world = world(&none(), Rules::default());
     submit(&mut world, [1]);
     build_all(&mut world);
     world.submit(2, Some(0)).expect("submitted");
@@ -178,7 +178,7 @@ fn an_urgent_one_is_tested_at_the_front() {
 
 #[test]
 fn a_pretest_starts_during_a_landing() {
-    let mut world = world(threshold(100), bad(&[]));
+    let mut world = world(&threshold(100), bad(&[]));
     submit(&mut world, [1]);
     run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
     assert!(world.queue.header.landing.is_some());
@@ -191,7 +191,7 @@ fn a_pretest_starts_during_a_landing() {
 #[test]
 fn one_that_fails_without_what_is_ahead_is_not_blamed() {
     let needs = Rules { needs: [(2, 1)].into(), ..Rules::default() };
-    let mut world = world(none(), needs);
+    let mut world = world(&none(), needs);
     submit(&mut world, 1..=2);
     checks_end(&mut world, 2);
     assert_eq!(waits(&world, 2), WaitReason::PredecessorTesting { prs: vec![PrNumber(1)] });
@@ -203,7 +203,7 @@ fn one_that_fails_without_what_is_ahead_is_not_blamed() {
 fn a_member_of_a_pretested_batch_that_needs_what_is_ahead_is_not_blamed() {
     for other in [3, 4] {
         let rules = Rules { needs: [(other, 1)].into(), ..bad(&[7 - other]) };
-        let mut world = world(in_batches(2), rules);
+        let mut world = world(&in_batches(2), rules);
         update(&mut world, threshold(0), None);
         submit(&mut world, 1..=2);
         build_all(&mut world);
@@ -219,7 +219,7 @@ fn a_member_of_a_pretested_batch_that_needs_what_is_ahead_is_not_blamed() {
 
 #[test]
 fn one_that_conflicts_with_the_target_alone_returns_to_the_line() {
-    let mut world = world(none(), Rules::default());
+    let mut world = world(&none(), Rules::default());
     submit(&mut world, 1..=2);
     let run = |world: &World| world.queue.entry_of(PrNumber(2))?.state.run();
     while run(&world).is_none() {
@@ -245,7 +245,7 @@ fn one_that_conflicts_with_the_target_alone_returns_to_the_line() {
 
 #[test]
 fn one_that_others_are_built_on_is_restarted_in_its_place() {
-    let mut world = world(none(), Rules::default());
+    let mut world = world(&none(), Rules::default());
     submit(&mut world, 1..=3);
     checks_end(&mut world, 2);
     checks_end(&mut world, 3);
@@ -261,7 +261,7 @@ fn one_that_others_are_built_on_is_restarted_in_its_place() {
 
 #[test]
 fn a_batch_that_has_passed_takes_none_with_it_that_would_be_pretested() {
-    let mut world = world(in_batches(2), Rules::default());
+    let mut world = world(&in_batches(2), Rules::default());
     submit(&mut world, 1..=2);
     build_all(&mut world);
     update(&mut world, none(), Some(RequestedState::Paused));
@@ -281,7 +281,7 @@ fn a_batch_that_has_passed_takes_none_with_it_that_would_be_pretested() {
 #[test]
 fn those_that_have_passed_before_return_to_the_line_when_their_batch_fails() {
     let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(2) };
-    let mut world = world(patch, bad(&[3]));
+    let mut world = world(&patch, bad(&[3]));
     submit(&mut world, 1..=2);
     build_all(&mut world);
     update(&mut world, none(), Some(RequestedState::Paused));
@@ -303,7 +303,7 @@ fn those_that_have_passed_before_return_to_the_line_when_their_batch_fails() {
 fn one_whose_batch_mates_have_returned_is_not_blamed_without_them() {
     let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(4) };
     let rules = Rules { needs: [(3, 1)].into(), ..bad(&[4]) };
-    let mut world = world(patch, rules);
+    let mut world = world(&patch, rules);
     update(&mut world, SettingsPatch { batching_min_size: Some(2), ..none() }, None);
     submit(&mut world, 1..=2);
     build_all(&mut world);
@@ -328,7 +328,7 @@ fn batches_keep_their_size_where_no_pretest_is_in_force() {
     for (mode, expected) in [(BisectionMode::Aside, 3), (BisectionMode::InPlace, 2)] {
         let bisection_mode = Some(mode);
         let patch = SettingsPatch { pretest_threshold: Some(1), bisection_mode, ..in_batches(2) };
-        let mut world = world(patch, Rules::default());
+        let mut world = world(&patch, Rules::default());
         submit(&mut world, 1..=2);
         build_all(&mut world);
         update(&mut world, none(), Some(RequestedState::Paused));

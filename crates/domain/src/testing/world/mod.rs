@@ -202,7 +202,7 @@ impl World {
         let head = Self::head_of(pr, proposed.version);
         PullRequest::builder(PrNumber(pr), head, proposed.base.clone())
             .title(format!("change {pr}"))
-            .author(if pr % 2 == 0 { "grace" } else { "ada" })
+            .author(if pr.is_multiple_of(2) { "grace" } else { "ada" })
             .state(proposed.state)
             .draft(proposed.draft)
             .mergeability(proposed.mergeability.clone())
