@@ -397,8 +397,7 @@ fn visit_pretests(mode: Mode, size: u32, prs: u32, bad: u32, needs: &[(u32, u32)
         settings.batching_min_size = size;
         settings.batching_max_wait_time_minutes = 0;
     });
-    start.queue.header.outcomes = Outcomes { merged: 10, failed: 10 };
-    start.new_queue.header.outcomes = start.queue.header.outcomes;
+    start = start.after(Outcomes { merged: 60, failed: 30 });
     for pr in 1..=prs {
         start.submit(pr, None).expect("submitted");
     }

@@ -16,8 +16,9 @@ pub struct Outcomes {
 /// count.
 const MOST: u32 = 200;
 
-/// This many more pull requests count as merged, because one failure in a short history shows little.
-const ASSUMED: u32 = 10;
+/// From so many pull requests on their outcomes are an estimate: a few failures in a short history show
+/// little.
+const ENOUGH: u32 = 50;
 
 /// A probability of 1.
 const CERTAIN: u64 = 1_000_000;
@@ -46,10 +47,15 @@ impl Outcomes {
         }
     }
 
+    /// Whether an estimate follows from them that is not certain success.
+    pub(super) const fn show_failures(self) -> bool {
+        self.failed > 0 && self.merged + self.failed >= ENOUGH
+    }
+
     /// The probability, in percent and rounded down, that this many pull requests pass together, if
     /// each fails independently of the others.
     pub fn all_pass(self, count: usize) -> u32 {
-        let total = u64::from(self.merged + self.failed + ASSUMED);
+        let total = u64::from(self.merged + self.failed).max(1);
         let one = CERTAIN - u64::from(self.failed) * CERTAIN / total;
         let mut all = CERTAIN;
         for _ in 0..count {
@@ -72,16 +78,22 @@ mod tests {
         for (known, count, percent) in [
             (outcomes(0, 0), 1_000, 100),
             (outcomes(90, 0), 1_000, 100),
-            (outcomes(0, 1), 1, 90),
-            (outcomes(80, 10), 0, 100),
-            (outcomes(80, 10), 1, 90),
-            (outcomes(80, 10), 4, 65),
-            (outcomes(80, 10), 8, 43),
-            (outcomes(80, 10), 1_000, 0),
-            (outcomes(0, 190), 1, 5),
+            (outcomes(90, 10), 0, 100),
+            (outcomes(90, 10), 1, 90),
+            (outcomes(90, 10), 4, 65),
+            (outcomes(90, 10), 8, 43),
+            (outcomes(90, 10), 1_000, 0),
+            (outcomes(0, 190), 1, 0),
         ] {
             assert_eq!(known.all_pass(count), percent, "{count} after {known:?}");
         }
+    }
+
+    #[test]
+    fn a_short_history_is_no_estimate() {
+        let outcomes = |merged, failed| Outcomes { merged, failed };
+        assert!(!outcomes(0, 0).show_failures() && !outcomes(20, 29).show_failures());
+        assert!(outcomes(20, 30).show_failures() && !outcomes(200, 0).show_failures());
     }
 
     #[test]

@@ -26,7 +26,7 @@ use signalbox_domain::testing::World;
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
-use ops::{Op, apply, op, rules, settings};
+use ops::{Op, apply, op, outcomes, rules, settings};
 
 /// The number of recorded histories.
 const HISTORIES: u8 = 40;
@@ -236,9 +236,10 @@ fn record() {
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
         let mut runner = TestRunner::new_with_rng(Config::default(), rng);
         let ops = prop::collection::vec((op(), 0..4_u8), 20..60);
-        let (rules, settings, ops) =
-            (rules(), settings(), ops).new_tree(&mut runner).expect("drawn").current();
-        let mut world = World::new(settings, rules);
+        let drawn_from = (rules(), settings(), outcomes(), ops);
+        let (rules, settings, outcomes, ops) =
+            drawn_from.new_tree(&mut runner).expect("drawn").current();
+        let mut world = World::new(settings, rules).after(outcomes);
         let header = world.new_queue.header.clone();
         for (op, steps) in &ops {
             apply(&mut world, op);

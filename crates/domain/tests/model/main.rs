@@ -9,7 +9,7 @@ use proptest::test_runner::FileFailurePersistence;
 use signalbox_domain::queue::{Input, Queue, absorb, decide, fold};
 use signalbox_domain::testing::World;
 
-use ops::{Op, apply, op, rules, settings};
+use ops::{Op, apply, op, outcomes, rules, settings};
 use steps::{Before, check_liveness, check_step};
 
 fn cases() -> u32 {
@@ -28,9 +28,10 @@ proptest! {
     fn the_invariants_hold_in_random_histories(
         rules in rules(),
         settings in settings(),
+        outcomes in outcomes(),
         ops in prop::collection::vec(op(), 1..80),
     ) {
-        let mut world = World::new(settings, rules);
+        let mut world = World::new(settings, rules).after(outcomes);
         for op in &ops {
             let before = Before::of(&world);
             apply(&mut world, op);
@@ -50,9 +51,10 @@ proptest! {
     fn a_repeated_fact_changes_nothing(
         rules in rules(),
         settings in settings(),
+        outcomes in outcomes(),
         ops in prop::collection::vec(op(), 1..60),
     ) {
-        let mut world = World::new(settings, rules);
+        let mut world = World::new(settings, rules).after(outcomes);
         for op in &ops {
             apply(&mut world, op);
             if let Op::Tell(..) = op
@@ -72,9 +74,10 @@ proptest! {
     fn a_restored_queue_decides_like_the_original(
         rules in rules(),
         settings in settings(),
+        outcomes in outcomes(),
         ops in prop::collection::vec(op(), 1..60),
     ) {
-        let mut world = World::new(settings, rules);
+        let mut world = World::new(settings, rules).after(outcomes);
         for op in &ops {
             let (before, steps) = (world.queue.clone(), world.journal.len());
             apply(&mut world, op);

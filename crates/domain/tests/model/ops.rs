@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     BisectionMode, ChangeSource, Command, ConflictWith, DirectMergeMode, Fact, FailureCause,
-    MergeMethod, Mergeability, Mode, OptimizationMode, ReparentingMode, RequestedState, RetryClass,
-    Settings, SettingsPatch,
+    MergeMethod, Mergeability, Mode, OptimizationMode, Outcomes, ReparentingMode, RequestedState,
+    RetryClass, Settings, SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -242,6 +242,11 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
         }
         settings
     })
+}
+
+/// What is known of earlier pull requests: nothing, or that many failed, so that others are pretested.
+pub(crate) fn outcomes() -> impl Strategy<Value = Outcomes> {
+    prop::sample::select(vec![Outcomes::default(), Outcomes { merged: 60, failed: 30 }])
 }
 
 fn bisection_mode() -> impl Strategy<Value = BisectionMode> {

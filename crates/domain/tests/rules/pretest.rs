@@ -17,11 +17,8 @@ fn world(patch: &SettingsPatch, rules: Rules) -> World {
 
 fn of_mode(mode: Mode, patch: &SettingsPatch, rules: Rules) -> World {
     let settings = Settings::new(mode, 6).expect("valid settings");
-    let mut world = World::new(patch.applied_to(&settings).expect("valid settings"), rules);
-    let outcomes = Outcomes { merged: 10, failed: 10 };
-    world.new_queue.header.outcomes = outcomes;
-    world.queue.header.outcomes = outcomes;
-    world
+    let settings = patch.applied_to(&settings).expect("valid settings");
+    World::new(settings, rules).after(Outcomes { merged: 60, failed: 30 })
 }
 
 fn none() -> SettingsPatch {
@@ -340,4 +337,13 @@ fn batches_keep_their_size_where_no_pretest_is_in_force() {
         build_all(&mut world);
         assert_eq!(runs(&world)[0].0.len(), expected, "{mode:?}");
     }
+}
+
+#[test]
+fn two_that_conflict_with_the_same_one_wait_for_it() {
+    let rules = Rules { conflict: [(1, 2), (1, 3)].into(), ..Rules::default() };
+    let mut world = world(&in_batches(2), rules);
+    submit(&mut world, 1..=3);
+    world.settle();
+    assert_eq!(world.landed, [1]);
 }

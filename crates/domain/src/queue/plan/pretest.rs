@@ -13,16 +13,16 @@ use crate::ids::{PrNumber, RunId};
 use super::super::{
     Behind, BisectionMode, Decision, Entry, EntryState, LinePosition, Part, Queue, lanes,
 };
+use super::bisect;
 use super::builder::TransitionBuilder;
-use super::{bisect, leave};
 
-/// Whether the queue pretests: the settings allow it, and pull requests have failed lately.
+/// Whether the queue pretests: the settings allow it, and enough outcomes are known, with failures.
 pub(in super::super) fn is_in_force(queue: &Queue) -> bool {
     let settings = &queue.header.settings;
     settings.pretest_threshold > 0
         && settings.bisection_mode == BisectionMode::Aside
         && lanes::failure_window(queue) == 0
-        && queue.header.outcomes.failed > 0
+        && queue.header.outcomes.show_failures()
 }
 
 /// The probability, in percent, that a run of this group in the line passes, if it is so low that the
@@ -66,14 +66,14 @@ pub(in super::super) fn separate(queue: &Queue, group: &mut Vec<&Entry>) {
 }
 
 /// Puts a group beside the line before its first run. A failure there is no evidence while its members
-/// may need what is ahead of them.
+/// may need what is ahead of them. What conflicts with a member still waits for it: otherwise two that
+/// conflict with the same one would form a batch with it in turn, without end.
 pub(super) fn put_beside(builder: &mut TransitionBuilder, group: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
     let batch = builder.number();
     let prs = lacked(&builder.queue, group);
     let behind = Behind { prs, since: builder.at, pretest: true, failed: false };
     let behind = Some(behind).filter(|behind| !behind.prs.is_empty());
     for entry in group {
-        leave::release_held_by(builder, entry.pr);
         let number = builder.number();
         builder.change_entry(entry.id, |entry| {
             entry.place = LinePosition::Anchored { number };

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
     Actor, Command, Decision, Entry, EntryState, Event, Exit, Fact, FailureCause, HostTrouble,
-    HostTroubleKind, Input, Mergeability, Mode, NumberedEffect, Priority, PullRequest,
+    HostTroubleKind, Input, Mergeability, Mode, NumberedEffect, Outcomes, Priority, PullRequest,
     PullRequestState, Queue, Refusal, ReportedTargets, Settings, Submission, Targets, Transition,
     absorb, decide,
 };
@@ -187,6 +187,14 @@ impl World {
 
     fn head_of(pr: u32, version: u32) -> Sha {
         Sha::new(object(3, u64::from(pr) << 32 | u64::from(version))).expect("hexadecimal")
+    }
+
+    /// The world with a queue in which these pull requests have ended before.
+    #[must_use]
+    pub fn after(mut self, outcomes: Outcomes) -> Self {
+        self.new_queue.header.outcomes = outcomes;
+        self.queue.header.outcomes = outcomes;
+        self
     }
 
     /// Reads a pull request from the host; opens it if it does not exist.
