@@ -244,7 +244,7 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
-/// What is known of earlier pull requests: nothing, or that many failed, so that others are pretested.
+/// How earlier pull requests ended: none did, or many failed, so that others are pretested.
 pub(crate) fn outcomes() -> impl Strategy<Value = Outcomes> {
     prop::sample::select(vec![Outcomes::default(), Outcomes { merged: 60, failed: 30 }])
 }

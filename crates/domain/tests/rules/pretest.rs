@@ -276,7 +276,7 @@ fn a_batch_that_has_passed_takes_none_with_it_that_would_be_pretested() {
 }
 
 #[test]
-fn those_that_have_passed_before_return_to_the_line_when_their_batch_fails() {
+fn passed_members_return_to_the_line_when_their_batch_fails() {
     let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(2) };
     let mut world = world(&patch, bad(&[3]));
     submit(&mut world, 1..=2);

@@ -183,7 +183,7 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     let mut members: Vec<&Entry> = Vec::new();
     let queue = builder.queue.clone();
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
-    let returned = return_passed(builder, &mut members);
+    let returned = pretest::return_passed(builder, &mut members);
     // The halves of a pretest lack what the whole has lacked.
     let lacks_more = |it: &&Entry| lacks_any(it) && !it.is_pretested();
     let certain = returned.is_none()
@@ -215,28 +215,6 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
         RunStatus::Failed { failure: TestFailure::RequiredStatus | TestFailure::Optimization, .. }
     );
     split(builder, Some(id), batch, members, failed && certain);
-}
-
-/// With pretests, returns the members of a failed batch that have passed before to the line, if others
-/// have not. The others, which remain, are the suspects; they may need what has returned.
-fn return_passed(builder: &mut TransitionBuilder, members: &mut Vec<&Entry>) -> Option<Behind> {
-    let passed = members.iter().filter(|it| it.has_passed()).count();
-    if !pretest::is_in_force(&builder.queue)
-        || members.iter().any(|it| it.part.is_some())
-        || passed == 0
-        || passed == members.len()
-    {
-        return None;
-    }
-    let mut prs = Vec::with_capacity(passed);
-    for entry in members.extract_if(.., |it| it.has_passed()) {
-        prs.push(entry.pr);
-        let reason = QueuedReason::BisectionRequired;
-        leave::requeue_all_on(builder, entry.pr, reason);
-        let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
-        builder.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
-    }
-    Some(Behind { prs, since: builder.at, pretest: false, failed: false })
 }
 
 /// Splits these entries into two parts. `failed`: whether the whole batch is known to fail.

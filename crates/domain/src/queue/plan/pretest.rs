@@ -11,10 +11,11 @@ use std::sync::Arc;
 use crate::ids::{PrNumber, RunId};
 
 use super::super::{
-    Behind, BisectionMode, Decision, Entry, EntryState, LinePosition, Part, Queue, lanes,
+    Actor, Behind, BisectionMode, Decision, Entry, EntryState, LinePosition, Part, Queue,
+    QueuedReason, lanes,
 };
-use super::bisect;
-use super::builder::TransitionBuilder;
+use super::builder::{Because, TransitionBuilder};
+use super::{bisect, leave};
 
 /// Whether the queue pretests: the settings allow it, and enough outcomes are known, with failures.
 pub(in super::super) fn is_in_force(queue: &Queue) -> bool {
@@ -55,8 +56,8 @@ fn is_built_on(queue: &Queue, entry: &Entry) -> bool {
     has_started && queue.runs().any(|run| run.contains(entry.pr))
 }
 
-/// Removes from the end of a group that would be pretested what is not like its first member: those
-/// that have passed a run before are tested in the line, without the others.
+/// Removes from the end of a group that would be pretested what is not like its first member: entries that
+/// have passed a run before are tested in the line, without the others.
 pub(in super::super) fn separate(queue: &Queue, group: &mut Vec<&Entry>) {
     let Some(first) = group.first().map(|first| first.has_passed()) else { return };
     let like_the_first = group.iter().take_while(|it| it.has_passed() == first).count();
@@ -118,6 +119,31 @@ fn lacked(queue: &Queue, group: &[Arc<Entry>]) -> Vec<PrNumber> {
     };
     let beside = beside().filter(|it| !waiting.contains(&it.pr) && shares(it));
     in_line.chain(beside).map(|entry| entry.pr).collect()
+}
+
+/// With pretests, returns the members of a failed batch that have passed before to the line, if others
+/// have not. The others, which remain, are the suspects; they may need what has returned.
+pub(super) fn return_passed(
+    builder: &mut TransitionBuilder,
+    members: &mut Vec<&Entry>,
+) -> Option<Behind> {
+    let passed = members.iter().filter(|it| it.has_passed()).count();
+    if !is_in_force(&builder.queue)
+        || members.iter().any(|it| it.part.is_some())
+        || passed == 0
+        || passed == members.len()
+    {
+        return None;
+    }
+    let mut prs = Vec::with_capacity(passed);
+    for entry in members.extract_if(.., |it| it.has_passed()) {
+        prs.push(entry.pr);
+        let reason = QueuedReason::BisectionRequired;
+        leave::requeue_all_on(builder, entry.pr, reason);
+        let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
+        builder.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
+    }
+    Some(Behind { prs, since: builder.at, pretest: false, failed: false })
 }
 
 /// Records a pretest that has started.
