@@ -102,7 +102,10 @@ async fn a_damaged_copy_is_not_restored() {
     refused(&bytes[..half]);
     refused(b"");
     assert!(refused(b"SQLite format 3").contains("not a backup of Signalbox"));
-    bytes[half] ^= 0x5a;
+    // Within a repetition, a single changed byte may mean the same.
+    for byte in &mut bytes[half..half + 64] {
+        *byte ^= 0x5a;
+    }
     refused(&bytes);
     system.start().await;
     assert_eq!(system.call("getQueue", json!({})).await["concurrency"], 1, "nothing has changed");

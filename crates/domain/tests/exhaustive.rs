@@ -342,16 +342,8 @@ fn an_adaptive_window_changes_neither_order_nor_result() {
     }
 }
 
-/// Visits all orders in which a queue that re-parents runs tests pull requests of which one fails.
-fn visit_reparenting(mode: ReparentingMode, size: u32, prs: u32, bad: u32) {
-    let rules = Rules { bad: [bad].into(), ..Rules::default() };
-    let mut start = world_with(rules, |settings| {
-        settings.reparenting_mode = mode;
-        settings.batch = size > 1;
-        settings.batching_min_size = size;
-        settings.batching_max_wait_time_minutes = 0;
-        settings.optimization_mode = OptimizationMode::BisectionSkipRedundantTests;
-    });
+/// Visits all orders in which these pull requests are tested: all but the bad one land.
+fn all_but_one_land(mut start: World, prs: u32, bad: u32) {
     for pr in 1..=prs {
         start.submit(pr, None).expect("submitted");
     }
@@ -360,6 +352,19 @@ fn visit_reparenting(mode: ReparentingMode, size: u32, prs: u32, bad: u32) {
     for end in ends {
         assert_eq!(end.iter().copied().collect::<BTreeSet<u32>>(), good, "#{bad} fails");
     }
+}
+
+/// Visits all orders in which a queue that re-parents runs tests pull requests of which one fails.
+fn visit_reparenting(mode: ReparentingMode, size: u32, prs: u32, bad: u32) {
+    let rules = Rules { bad: [bad].into(), ..Rules::default() };
+    let start = world_with(rules, |settings| {
+        settings.reparenting_mode = mode;
+        settings.batch = size > 1;
+        settings.batching_min_size = size;
+        settings.batching_max_wait_time_minutes = 0;
+        settings.optimization_mode = OptimizationMode::BisectionSkipRedundantTests;
+    });
+    all_but_one_land(start, prs, bad);
 }
 
 #[test]
@@ -390,22 +395,14 @@ fn of_batches_beside_the_line_only_the_last_of_the_first_does_not_land() {
 fn visit_pretests(mode: Mode, size: u32, prs: u32, bad: u32, needs: &[(u32, u32)]) {
     let needs = needs.iter().copied().collect();
     let rules = Rules { bad: [bad].into(), needs, ..Rules::default() };
-    let mut start = world_with(rules, |settings| {
+    let start = world_with(rules, |settings| {
         settings.mode = mode;
         settings.pretest_threshold = 100;
         settings.batch = size > 1;
         settings.batching_min_size = size;
         settings.batching_max_wait_time_minutes = 0;
     });
-    start = start.after(Outcomes { merged: 60, failed: 30 });
-    for pr in 1..=prs {
-        start.submit(pr, None).expect("submitted");
-    }
-    let (_, ends) = visit(start, Vec::new());
-    let good: BTreeSet<u32> = (1..=prs).filter(|pr| *pr != bad).collect();
-    for end in ends {
-        assert_eq!(end.iter().copied().collect::<BTreeSet<u32>>(), good, "#{bad} fails");
-    }
+    all_but_one_land(start.after(Outcomes { merged: 60, failed: 30 }), prs, bad);
 }
 
 #[test]

@@ -82,9 +82,9 @@ pub struct Simulate {
     /// all.
     #[arg(long, value_name = "WHICH", default_value = "batches", value_parser = reparenting, help_heading = "Settings")]
     pub reparenting: ReparentingMode,
-    /// The least probability, in percent, with which a test run in the line must pass; less likely ones
-    /// are tested beside the line first. 0 tests all in the line.
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, help_heading = "Settings")]
+    /// The lowest probability of passing, in percent, at which a group is tested in the line, instead of
+    /// beside it first; 0 turns pretests off.
+    #[arg(long, value_name = "PERCENT", default_value_t = Settings::default().pretest_threshold, help_heading = "Settings")]
     pub pretest_threshold: u32,
     /// Skip bisection test runs whose result follows from earlier ones.
     #[arg(long, help_heading = "Settings")]

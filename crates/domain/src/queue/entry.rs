@@ -165,6 +165,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// A whole group that is tested on the target alone.
+    pub(super) const fn beside(batch: u64, pretest: bool, behind: Option<Behind>) -> Self {
+        Self { batch, number: batch, implied: false, aside: true, pretest, behind }
+    }
+
     /// Whether it is a whole group that is tested on the target alone, and no half of a batch, whose parts
     /// have numbers of their own.
     pub const fn is_alone(&self) -> bool {

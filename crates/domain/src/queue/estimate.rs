@@ -10,7 +10,7 @@ use crate::time::{Span, Timestamp};
 use super::lanes::{in_line, meet};
 use super::{
     Entry, EntryState, LinePosition, Move, PassReason, Queue, QueueState, TestRun, WaitReason,
-    view_entry,
+    bisect, view_entry,
 };
 
 /// The percentile of earlier durations that counts as the usual one: the median.
@@ -89,7 +89,7 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
     }
     let stuck = queue.header.host.unreachable_since.is_some()
         || queue.header.target.missing
-        || (view.entry.aside().is_some() && !view.entry.is_pretested());
+        || bisect::is_suspected(view.entry);
     if stuck || matches!(view.entry.state, EntryState::PendingFailure { .. }) {
         return none(ahead, Basis::Waits(view.waits));
     }
@@ -171,10 +171,10 @@ impl<'a> Simulation<'a> {
 
     /// The time until this entry, and every entry that it waits for, has been tested.
     fn merged_after(mut self, entry: &Entry) -> Span {
-        let is_tested = |run: RunId| self.running.get(&run).copied();
         if entry.is_pretested() {
             // After the pretest it is tested again in the line.
-            let rest = entry.state.run().and_then(is_tested).unwrap_or(self.usual);
+            let run = entry.state.run();
+            let rest = run.and_then(|run| self.running.get(&run).copied()).unwrap_or(self.usual);
             return Span::from_micros(rest.micros().saturating_add(self.usual.micros()));
         }
         let settings = &self.queue.header.settings;

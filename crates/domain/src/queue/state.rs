@@ -225,6 +225,14 @@ pub struct Header {
 }
 
 impl Header {
+    /// The mode in force: during a mode switch, the old one.
+    pub const fn mode(&self) -> Mode {
+        match self.state.switching_from() {
+            Some(from) => from,
+            None => self.settings.mode,
+        }
+    }
+
     /// Whether Terraform manages the queue, and whether it was changed otherwise since.
     pub fn managed_state(&self) -> ManagedState {
         ManagedState::of(self.management.as_ref())
@@ -391,10 +399,7 @@ impl Queue {
 
     /// The mode in force: during a mode switch, the old one.
     pub const fn mode(&self) -> Mode {
-        match self.header.state.switching_from() {
-            Some(from) => from,
-            None => self.header.settings.mode,
-        }
+        self.header.mode()
     }
 
     pub(super) fn put_entry(&mut self, entry: Arc<Entry>) {

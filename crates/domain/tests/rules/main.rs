@@ -25,8 +25,8 @@ mod window;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     ChangeSource, Command, Culprit, Decision, Effect, Entry, EntryState, Exit, Fact, FailReason,
-    Input, Mode, PrState, Refusal, ReportedTargets, RequestedState, Settings, SettingsPatch,
-    WaitReason, absorb, decide, next_deadline, view_entry, view_queue,
+    Input, Mode, PrState, Refusal, ReportedTargets, RequestedState, RunChecks, Settings,
+    SettingsPatch, WaitReason, absorb, decide, next_deadline, view_entry, view_queue,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -59,6 +59,21 @@ fn build_all(world: &mut World) {
         world.run(&effect.effect);
         world.absorb_all();
     }
+}
+
+/// Runs the waiting checks of this pull request before all others.
+fn checks_end(world: &mut World, pr: u32) {
+    run_checks(world, pr);
+    build_all(world);
+}
+
+/// Runs the waiting checks of this pull request before all others, and leaves what follows.
+fn run_checks(world: &mut World, pr: u32) {
+    build_all(world);
+    let own = |effect: &Effect| matches!(effect, Effect::RunChecks(RunChecks { prs, .. }) if prs.contains(&PrNumber(pr)));
+    let at = world.outbox.iter().position(|it| own(&it.effect)).expect("it is under test");
+    let checks = world.outbox.remove(at);
+    world.run(&checks.effect);
 }
 
 /// Settings of batches of so many, which wait 5 minutes to fill.

@@ -2,13 +2,13 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    BisectionMode, Command, ConflictWith, Decision, Effect, Fact, Mode, Moved, Outcomes, PrState,
-    Reason, RequestedState, RunChecks, Settings, SettingsPatch, WaitReason,
+    Basis, BisectionMode, Command, ConflictWith, Decision, Effect, Fact, Mode, Moved, Outcomes,
+    PrState, Reason, RequestedState, Settings, SettingsPatch, WaitReason, estimate,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
-use crate::{bad, build_all, decisions, in_batches, run_until, update, waits};
+use crate::{bad, build_all, checks_end, decisions, in_batches, run_until, update, waits};
 
 /// A queue of which every third pull request failed lately: one passes with 66 %, two with 44 %.
 fn world(patch: &SettingsPatch, rules: Rules) -> World {
@@ -60,13 +60,20 @@ fn runs(world: &World) -> Vec<(Vec<u32>, Vec<u32>)> {
         .collect()
 }
 
-/// Runs the waiting checks of this pull request before all others.
-fn checks_end(world: &mut World, pr: u32) {
+/// Lets #1 and #2 pass a run together, and a push return them to the line, with more behind them.
+fn pass_and_return(
+    world: &mut World,
+    more: impl IntoIterator<Item = u32>,
+    settings: SettingsPatch,
+) {
+    submit(world, 1..=2);
     build_all(world);
-    let own = |effect: &Effect| matches!(effect, Effect::RunChecks(RunChecks { prs, .. }) if prs.contains(&PrNumber(pr)));
-    let at = world.outbox.iter().position(|it| own(&it.effect)).expect("it is under test");
-    let checks = world.outbox.remove(at);
-    world.run(&checks.effect);
+    update(world, none(), Some(RequestedState::Paused));
+    checks_end(world, 1);
+    submit(world, more);
+    world.push_target();
+    build_all(world);
+    update(world, settings, Some(RequestedState::Running));
     build_all(world);
 }
 
@@ -190,8 +197,14 @@ fn one_that_fails_without_what_is_ahead_is_not_blamed() {
     let needs = Rules { needs: [(2, 1)].into(), ..Rules::default() };
     let mut world = world(&none(), needs);
     submit(&mut world, 1..=2);
+    build_all(&mut world);
+    let half_an_hour = Span::minutes(30);
+    let expected = |world: &World| estimate(&world.queue, PrNumber(2), &[half_an_hour], world.at);
+    assert_eq!(expected(&world).time, Some(Span::hours(1)), "it is tested in the line, too");
     checks_end(&mut world, 2);
-    assert_eq!(waits(&world, 2), WaitReason::PredecessorTesting { prs: vec![PrNumber(1)] });
+    let waits_for = WaitReason::PredecessorTesting { prs: vec![PrNumber(1)] };
+    assert_eq!(waits(&world, 2), waits_for);
+    assert_eq!(expected(&world).basis, Basis::Waits(Some(waits_for)), "it has failed");
     world.settle();
     assert_eq!(world.landed, [1, 2]);
 }
@@ -259,35 +272,17 @@ fn one_that_others_are_built_on_is_restarted_in_its_place() {
 #[test]
 fn a_batch_that_has_passed_takes_none_with_it_that_would_be_pretested() {
     let mut world = world(&in_batches(2), Rules::default());
-    submit(&mut world, 1..=2);
-    build_all(&mut world);
-    update(&mut world, none(), Some(RequestedState::Paused));
-    checks_end(&mut world, 1);
-    submit(&mut world, 3..=4);
-    world.push_target();
-    build_all(&mut world);
-    update(&mut world, threshold(100), Some(RequestedState::Running));
-    build_all(&mut world);
+    pass_and_return(&mut world, 3..=4, threshold(100));
     assert_eq!(runs(&world), [(vec![1, 2], vec![]), (vec![3, 4], vec![])]);
-    assert_eq!(
-        pretested(&world).iter().map(|it| it.0.clone()).collect::<Vec<_>>(),
-        [vec![1, 2], vec![3, 4]]
-    );
+    let groups: Vec<Vec<u32>> = pretested(&world).into_iter().map(|it| it.0).collect();
+    assert_eq!(groups, [vec![1, 2], vec![3, 4]]);
 }
 
 #[test]
 fn passed_members_return_to_the_line_when_their_batch_fails() {
     let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(2) };
     let mut world = world(&patch, bad(&[3]));
-    submit(&mut world, 1..=2);
-    build_all(&mut world);
-    update(&mut world, none(), Some(RequestedState::Paused));
-    checks_end(&mut world, 1);
-    submit(&mut world, [3]);
-    world.push_target();
-    build_all(&mut world);
-    update(&mut world, none(), Some(RequestedState::Running));
-    build_all(&mut world);
+    pass_and_return(&mut world, [3], none());
     assert_eq!(runs(&world), [(vec![1, 2, 3], vec![])], "half as many again");
     checks_end(&mut world, 3);
     assert_eq!(runs(&world), [(vec![3], vec![]), (vec![1, 2], vec![])], "only #3 is a suspect");
@@ -298,23 +293,11 @@ fn passed_members_return_to_the_line_when_their_batch_fails() {
 
 #[test]
 fn one_whose_batch_mates_have_returned_is_not_blamed_without_them() {
-    let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(4) };
+    let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(2) };
     let rules = Rules { needs: [(3, 1)].into(), ..bad(&[4]) };
     let mut world = world(&patch, rules);
-    update(&mut world, SettingsPatch { batching_min_size: Some(2), ..none() }, None);
-    submit(&mut world, 1..=2);
-    build_all(&mut world);
-    update(
-        &mut world,
-        SettingsPatch { batching_min_size: Some(4), ..none() },
-        Some(RequestedState::Paused),
-    );
-    checks_end(&mut world, 1);
-    submit(&mut world, 3..=4);
-    world.push_target();
-    build_all(&mut world);
-    update(&mut world, none(), Some(RequestedState::Running));
-    build_all(&mut world);
+    let larger = SettingsPatch { batching_min_size: Some(4), ..none() };
+    pass_and_return(&mut world, 3..=4, larger);
     assert_eq!(runs(&world), [(vec![1, 2, 3, 4], vec![])]);
     world.settle();
     assert_eq!(world.landed, [1, 2, 3]);
@@ -326,15 +309,7 @@ fn batches_keep_their_size_where_no_pretest_is_in_force() {
         let bisection_mode = Some(mode);
         let patch = SettingsPatch { pretest_threshold: Some(1), bisection_mode, ..in_batches(2) };
         let mut world = world(&patch, Rules::default());
-        submit(&mut world, 1..=2);
-        build_all(&mut world);
-        update(&mut world, none(), Some(RequestedState::Paused));
-        checks_end(&mut world, 1);
-        submit(&mut world, 3..=4);
-        world.push_target();
-        build_all(&mut world);
-        update(&mut world, none(), Some(RequestedState::Running));
-        build_all(&mut world);
+        pass_and_return(&mut world, 3..=4, none());
         assert_eq!(runs(&world)[0].0.len(), expected, "{mode:?}");
     }
 }

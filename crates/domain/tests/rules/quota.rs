@@ -103,3 +103,23 @@ fn one_that_waits_only_for_the_limit_does_not_time_out() {
     world.take_in(&Fact::TimePassed);
     assert!(!is_there(&world));
 }
+
+#[test]
+fn one_that_a_switch_of_modes_makes_unready_has_the_whole_time() {
+    let mut world = world(1);
+    submit(&mut world, [2, 4]);
+    let patch = SettingsPatch { testing_timeout_minutes: Some(0), ..SettingsPatch::default() };
+    update(&mut world, patch, None);
+    let not_ready = Span::hours(world.queue.header.settings.not_ready_timeout_hours);
+    world.wait(not_ready);
+    world.wait(not_ready);
+    let parallel = SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };
+    update(&mut world, parallel, None);
+    world.settle();
+    assert_eq!((world.landed.as_slice(), world.queue.mode()), ([2].as_slice(), Mode::Parallel));
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(waits(&world, 4), WaitReason::MissingTargets);
+    world.wait(not_ready);
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(states(&world), []);
+}

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    BisectionMode, Command, ConflictWith, Decision, Effect, Fact, Mergeability, Mode, Moved,
-    OptimizationMode, PrState, Reason, ReparentingMode, RequestedState, RunChecks, Settings,
-    SettingsPatch, WaitReason,
+    BisectionMode, Command, ConflictWith, Decision, Fact, Mergeability, Mode, Moved,
+    OptimizationMode, PrState, Reason, ReparentingMode, RequestedState, Settings, SettingsPatch,
+    WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
 
-use crate::{bad, build_all, decisions, in_batches, states, update, waits};
+use crate::{bad, build_all, checks_end, decisions, in_batches, run_checks, states, update, waits};
 
 fn world(reparenting: ReparentingMode, rules: Rules) -> World {
     let mut settings = Settings::new(Mode::Single, 6).expect("valid settings");
@@ -22,21 +22,6 @@ fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
     for pr in prs {
         world.submit(pr, None).expect("submitted");
     }
-}
-
-/// Runs the waiting checks of this pull request before all others.
-fn checks_end(world: &mut World, pr: u32) {
-    run_checks(world, pr);
-    build_all(world);
-}
-
-/// Runs the waiting checks of this pull request before all others, and leaves what follows.
-fn run_checks(world: &mut World, pr: u32) {
-    build_all(world);
-    let own = |effect: &Effect| matches!(effect, Effect::RunChecks(RunChecks { prs, .. }) if prs.contains(&PrNumber(pr)));
-    let at = world.outbox.iter().position(|it| own(&it.effect)).expect("it is under test");
-    let checks = world.outbox.remove(at);
-    world.run(&checks.effect);
 }
 
 /// The pull requests of each run that was set aside.

@@ -11,7 +11,6 @@ fn adaptive(concurrency: u32, floor: u32, rules: Rules) -> World {
         .concurrency(concurrency)
         .adaptive_window(true)
         .window_floor(floor)
-        .pretest_threshold(0_u32)
         .build()
         .expect("valid settings");
     World::new(settings, rules)

@@ -170,7 +170,9 @@ impl Agent {
             }
             Err(error) => Err(NotRun::Machine(error)),
         };
-        let sent = match ran {
+        // The server may rely on it when it knows the result. Reports are open files.
+        folder.clear().await;
+        match ran {
             Ok(Ran { ended, reports: Collected { files, omitted, old } }) => {
                 let ended: Result<Ended, NotRun> = Ok(ended);
                 report(files, Done { ended: (&ended).into(), omitted, old }, &mut writer).await
@@ -179,9 +181,7 @@ impl Agent {
                 let ended: End = (&Err(error)).into();
                 report(Vec::new(), Done { ended, omitted: 0, old: 0 }, &mut writer).await
             }
-        };
-        folder.clear().await;
-        sent
+        }
     }
 
     /// Runs a job until it ends, the server is gone or does not want it, or the agent stops.

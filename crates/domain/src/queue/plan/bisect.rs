@@ -95,8 +95,7 @@ pub(super) fn failed_without(builder: &mut TransitionBuilder, id: EntryId) {
         if let Some(behind) = &mut behind {
             behind.failed = true;
         }
-        let aside = true;
-        entry.part = Some(Part { batch: number, number, implied: false, aside, pretest, behind });
+        entry.part = Some(Part::beside(number, pretest, behind));
     });
     if let Some(entry) = builder.entry(id) {
         leave::requeue_all_on(builder, entry.pr, QueuedReason::PredecessorFailed);
@@ -143,7 +142,7 @@ fn lacking<'a>(queue: &'a Queue, entry: &'a Entry) -> impl Iterator<Item = PrNum
 }
 
 /// Whether an entry is beside the line because it, or its batch, has failed.
-pub(super) fn is_suspected(entry: &Entry) -> bool {
+pub(in super::super) fn is_suspected(entry: &Entry) -> bool {
     let has_failed = |part: &Part| part.behind.as_ref().is_some_and(|behind| behind.failed);
     entry.part.as_ref().is_some_and(|part| part.aside && (!part.pretest || has_failed(part)))
 }
@@ -389,14 +388,7 @@ fn put_aside(builder: &mut TransitionBuilder, members: &[EntryId], batch: u64) {
         let number = builder.number();
         builder.change_entry(*id, |entry| {
             entry.place = LinePosition::Anchored { number };
-            entry.part = Some(Part {
-                batch,
-                number: batch,
-                implied: false,
-                aside: true,
-                pretest: false,
-                behind: None,
-            });
+            entry.part = Some(Part::beside(batch, false, None));
         });
     }
 }

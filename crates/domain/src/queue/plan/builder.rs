@@ -275,7 +275,7 @@ impl TransitionBuilder {
                 settings.comments_enabled,
                 settings.state_labels_enabled,
             ];
-            (parts, header.state.switching_from().unwrap_or(settings.mode))
+            (parts, header.mode())
         };
         let mut shown: BTreeSet<PrNumber> =
             self.changed_entries.values().map(|entry| entry.pr).collect();
@@ -285,7 +285,28 @@ impl TransitionBuilder {
         shown
     }
 
+    /// Notes the entries outside the line that only the queue kept there, and that another mode makes
+    /// unready.
+    fn note_unready(&mut self) {
+        let (before, now) = (self.before.mode(), self.queue.mode());
+        if before == now {
+            return;
+        }
+        let branch = &self.queue.header.branch;
+        let is_made_unready = |entry: &&Entry| {
+            entry.state == EntryState::NotReady
+                && entry.readiness(branch, before).is_ready()
+                && !entry.readiness(branch, now).is_ready()
+        };
+        let entries = self.queue.entries_in_order().filter(is_made_unready);
+        let at = self.at;
+        for id in entries.map(|entry| entry.id).collect::<Vec<_>>() {
+            self.change_entry(id, |entry| entry.unready_since = Some(at));
+        }
+    }
+
     pub(super) fn finish(mut self) -> Transition {
+        self.note_unready();
         self.emit_batches();
         self.drop_unused_runs();
         let shown = self.shown();

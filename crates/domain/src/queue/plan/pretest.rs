@@ -78,14 +78,7 @@ pub(super) fn put_beside(builder: &mut TransitionBuilder, group: &[Arc<Entry>]) 
         let number = builder.number();
         builder.change_entry(entry.id, |entry| {
             entry.place = LinePosition::Anchored { number };
-            entry.part = Some(Part {
-                batch,
-                number: batch,
-                implied: false,
-                aside: true,
-                pretest: true,
-                behind: behind.clone(),
-            });
+            entry.part = Some(Part::beside(batch, true, behind.clone()));
         });
     }
     group.iter().filter_map(|entry| builder.entry(entry.id)).collect()
