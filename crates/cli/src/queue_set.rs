@@ -48,6 +48,7 @@ fn values(spec: &SettingSpec) -> String {
         SettingKind::Text { .. } => "TEXT".to_owned(),
         SettingKind::Names { .. } => "NAME,NAME...".to_owned(),
         SettingKind::Rules => "PATTERN,PATTERN...".to_owned(),
+        SettingKind::Freezes => "START/END[TIME ZONE] REASON,...".to_owned(),
     }
 }
 
@@ -59,7 +60,9 @@ pub(crate) fn settings(given: &[String]) -> Result<BTreeMap<String, Setting>, Se
             text.split_once('=').ok_or_else(|| SettingError::NoValue(text.clone()))?;
         let spec = setting(name).ok_or_else(|| SettingError::Unknown(name.to_owned()))?;
         let lines = match spec.kind {
-            SettingKind::Names { .. } | SettingKind::Rules => value.replace(',', "\n"),
+            SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Freezes => {
+                value.replace(',', "\n")
+            }
             SettingKind::Whole { .. }
             | SettingKind::Flag
             | SettingKind::Word(_)

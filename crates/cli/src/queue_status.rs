@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use signalbox_client::{
-    Client, EntriesPage, EntriesQuery, Entry, QueueList, QueueRef, QueueStatus, Reply, Repo,
+    Client, EntriesPage, EntriesQuery, Entry, Freeze, QueueList, QueueRef, QueueStatus, Reply, Repo,
 };
 use signalbox_domain::queue::{PrState, QueueStateName};
 use signalbox_domain::time::{Span, Timestamp};
@@ -91,9 +91,17 @@ pub(crate) fn described(status: &Status, place: &QueueArgs, now: Timestamp) -> S
     let state = state_label(&queue.state);
     let entries = &queue.enqueued_pull_requests;
     let count = counted(entries.len() as u64, "pull request");
-    let head = format!("{}: {state}, {count}", one_line(&queue.branch));
+    let freeze = queue.freeze.as_ref().map_or_else(String::new, freeze);
+    let head = format!("{}: {state}{freeze}, {count}", one_line(&queue.branch));
     let lines = entries.iter().map(|entry| format!("\n  {}", line(&entry.value)));
     head + &lines.collect::<String>() + &failures(status, place, now)
+}
+
+/// The freeze in force, such as `, frozen until 2027-01-04T08:00:00.000Z (holidays)`.
+fn freeze(freeze: &Freeze) -> String {
+    let until = freeze.until.as_ref().map_or_else(String::new, |until| format!(" until {until}"));
+    let reason = freeze.reason.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
+    format!(", frozen{}", one_line(&format!("{until}{reason}")))
 }
 
 fn failures(status: &Status, place: &QueueArgs, now: Timestamp) -> String {
@@ -149,6 +157,20 @@ fn label(state: &impl Named) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_freeze_has_its_end_and_reason_if_they_are_known() {
+        let shown = |until: Option<&str>, reason: Option<&str>| {
+            let (until, reason) = (until.map(ToOwned::to_owned), reason.map(ToOwned::to_owned));
+            freeze(&Freeze { until, reason })
+        };
+        assert_eq!(shown(None, None), ", frozen");
+        let until = Some("2027-01-04T08:00:00.000Z");
+        assert_eq!(
+            shown(until, Some("the\nholidays")),
+            ", frozen until 2027-01-04T08:00:00.000Z (the holidays)"
+        );
+    }
 
     #[test]
     fn spans_are_short() {

@@ -44,8 +44,8 @@ pub use imports::{
     FinishedImport, ImportReceipt, ImportedRun, PastForm, PastRun, RefusedRun, UploadProgress,
 };
 pub use queues::{
-    BatchingRule, EntriesPage, EntriesQuery, Entry, Exit, LandedChange, ListedQueue, Priority,
-    Proof, QueueChange, QueueList, QueueRef, QueueStatus, Repo, RequestedState, Setting,
+    BatchingRule, EntriesPage, EntriesQuery, Entry, Exit, Freeze, LandedChange, ListedQueue,
+    Priority, Proof, QueueChange, QueueList, QueueRef, QueueStatus, Repo, RequestedState, Setting,
 };
 pub use reply::{Done, Reply};
 pub use reqwest::StatusCode;

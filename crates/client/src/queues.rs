@@ -102,6 +102,18 @@ pub struct QueueStatus {
     /// The pull requests in it.
     #[serde(default)]
     pub enqueued_pull_requests: Vec<Reply<Entry>>,
+    /// The freeze in force.
+    #[serde(default)]
+    pub freeze: Option<Freeze>,
+}
+
+/// A freeze: only urgent pull requests merge.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Freeze {
+    /// When it ends; `None` for a freeze without an end.
+    pub until: Option<String>,
+    /// Its reason.
+    pub reason: Option<String>,
 }
 
 /// Queues.

@@ -149,7 +149,7 @@ fn shape(world: &World, acts: &[Act]) -> String {
     waiting.sort();
     let landing = queue.header.landing.as_ref().map(|it| run(it.run));
     let _ = write!(text, "{waiting:?}{landing:?}{:?}", queue.header.window);
-    let _ = write!(text, "{:?}", queue.header.outcomes);
+    let _ = write!(text, "{:?}{:?}", queue.header.outcomes, queue.header.freeze.in_force);
     text
 }
 

@@ -41,6 +41,7 @@ pub struct PrometheusObserver {
     check_retries: Family<ClassLabels, Counter>,
     checks_excused: Counter,
     red_target_holds: Counter,
+    freezes: Counter,
     window_resizes: Family<DirectionLabels, Counter>,
     runs_reparented: Counter,
     runs_pretested: Counter,
@@ -79,6 +80,7 @@ impl PrometheusObserver {
             check_retries: Family::default(),
             checks_excused: Counter::default(),
             red_target_holds: Counter::default(),
+            freezes: Counter::default(),
             window_resizes: Family::default(),
             runs_reparented: Counter::default(),
             runs_pretested: Counter::default(),
@@ -179,6 +181,11 @@ impl PrometheusObserver {
             "red_target_holds",
             "Test runs that returned to the line because their tests fail on the target branch itself",
             self.red_target_holds.clone(),
+        );
+        registry.register(
+            "queue_freezes",
+            "Freezes that started, or whose end or reason changed",
+            self.freezes.clone(),
         );
         registry.register(
             "runs_reparented",
@@ -319,6 +326,7 @@ impl Observer for PrometheusObserver {
                         }
                         Decision::Excused { .. } => self.checks_excused.inc(),
                         Decision::HeldByRedTarget { .. } => self.red_target_holds.inc(),
+                        Decision::FreezeStarted { .. } => self.freezes.inc(),
                         Decision::Reparented { .. } => self.runs_reparented.inc(),
                         Decision::Pretested { .. } => self.runs_pretested.inc(),
                         Decision::WindowResized { from, to, .. } => {

@@ -112,6 +112,11 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 %until, "tests fail on the target branch itself; no test run starts"
             );
         }
+        Decision::FreezeStarted { until, reason } => {
+            let until = until.map(|until| until.to_string());
+            tracing::info!(queue.id = %queue.id, until, reason, "a freeze is in force");
+        }
+        Decision::FreezeEnded => tracing::info!(queue.id = %queue.id, "the freeze has ended"),
         Decision::Reparented { run, prs } => {
             let prs: Vec<String> = prs.iter().map(ToString::to_string).collect();
             tracing::info!(

@@ -32,7 +32,7 @@ pub use shell::shell_word;
 pub use table::table;
 pub use tests::upload_warning;
 pub use undo::{compare_landing, undo_landing};
-pub use waits::{Wait, after_exit, next_step, wait};
+pub use waits::{Wait, after_exit, frozen, next_step, wait};
 
 /// The meaning of a color, never its only sign: the label and the icon carry the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -82,6 +82,10 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::Unexplained => says("Unexplained", "warning", Tone::Bad, "no known reason keeps it waiting; this is a bug in Signalbox", "no known reason keeps it waiting; this is a bug in Signalbox".into(), "The server retries automatically; please report this with the server's log.".into()),
         WaitReason::Landing => says("Merging", "merge", Tone::Active, "it is being merged into the target branch", "is being merged into the target branch".into(), "Merges in a few seconds.".into()),
         WaitReason::AuthorLimit { author, limit, prs } => says("Author limit", "clock", Tone::Waiting, "its author has reached the limit of pull requests in the line", format!("{author} has reached the limit for each author, {limit} in the line: {}", list(prs, 0)).into(), "Enters the line when its author is below the limit; the pull request that has waited longest goes first.".into()),
+        WaitReason::Frozen { until, reason } => Wait {
+            latest: *until,
+            ..says("Frozen", "pause", Tone::Waiting, "the target branch is frozen", frozen(*until, reason.as_deref()).into(), "Continues when the freeze ends. Urgent pull requests merge during a freeze.".into())
+        },
         WaitReason::QueuePaused { by, reason } => says("Queue paused", "pause", Tone::Warning, "the queue is paused", match reason {
             Some(reason) => format!("the queue was paused by {by}: {reason}").into(),
             None => format!("the queue was paused by {by}").into(),
@@ -127,6 +131,13 @@ fn red_target(tests: &[String], since: Timestamp) -> String {
     format!(
         "{named} failed in the same way on the target branch; no test run has started since {since}"
     )
+}
+
+/// Describes a freeze, as a sentence without a full stop.
+pub fn frozen(until: Option<Timestamp>, reason: Option<&str>) -> String {
+    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("the target branch is frozen{until}{reason}")
 }
 
 fn quoted(names: &[String], separator: &str) -> String {

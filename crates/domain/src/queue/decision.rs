@@ -174,6 +174,15 @@ pub enum Decision {
         /// When the hold ends.
         until: Timestamp,
     },
+    /// A freeze began, or its end or reason changed.
+    FreezeStarted {
+        /// When it ends; `None` for a freeze without an end.
+        until: Option<Timestamp>,
+        /// The reason given in its rule.
+        reason: Option<String>,
+    },
+    /// The freeze ended.
+    FreezeEnded,
     /// A run failed while runs ahead of it were unfinished. Its pull requests are tested beside the line,
     /// and those behind it start without them.
     Reparented {

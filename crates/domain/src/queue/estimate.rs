@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use crate::ids::{PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
+use super::freeze::prolonged;
 use super::lanes::{in_line, meet};
 use super::{
     Entry, EntryState, LinePosition, Move, PassReason, Queue, QueueState, TestRun, WaitReason,
-    bisect, view_entry,
+    bisect, frozen, view_entry,
 };
 
 /// The percentile of earlier durations that counts as the usual one: the median.
@@ -97,8 +98,25 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
         return none(ahead, Basis::NoRuns);
     };
     let time = Simulation::new(queue, &history, usual, now).merged_after(view.entry);
+    let Some(time) = with_freezes(queue, view.entry, time, now) else {
+        let reason = frozen::in_force(queue).and_then(|freeze| freeze.reason.clone());
+        return none(ahead, Basis::Waits(Some(WaitReason::Frozen { until: None, reason })));
+    };
     let overdue = overdue(queue, view.entry, history.last().copied(), now);
     Estimate { time: Some(time), runs, ahead, basis: Basis::Runs { usual, overdue } }
+}
+
+/// The time until the merge with the freezes until then; `None` if one of them has no known end.
+fn with_freezes(queue: &Queue, entry: &Entry, time: Span, now: Timestamp) -> Option<Span> {
+    let settings = &queue.header.settings;
+    if entry.priority.is_urgent() || settings.freezes.is_empty() {
+        return Some(time);
+    }
+    let is_delayed =
+        !settings.test_while_frozen && matches!(entry.state, EntryState::Pending { .. });
+    let (before, rest) = if is_delayed { (Span::ZERO, time) } else { (time, Span::ZERO) };
+    let rest = prolonged(&settings.freezes, now.plus(before), rest)?;
+    Some(Span::from_micros(before.micros().saturating_add(rest.micros())))
 }
 
 /// The run of the entry, or of an entry that it waits for, that takes longer than `longest`.

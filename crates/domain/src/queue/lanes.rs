@@ -14,7 +14,7 @@ use super::order::OrderKey;
 use super::started::{Placed, Rank};
 use super::{
     Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun, bisect,
-    pretest, red,
+    frozen, pretest, red,
 };
 
 /// The entries in the line, in order.
@@ -73,7 +73,7 @@ pub(super) fn next_to_start<'a>(
     let mut until: Option<Timestamp> = None;
     for key in may_start(queue) {
         let Some(entry) = queue.entry(key.entry()) else { continue };
-        if red::holds(queue, entry) || bisect::waits_for(queue, entry).next().is_some() {
+        if is_held(queue, entry) || bisect::waits_for(queue, entry).next().is_some() {
             continue;
         }
         let slot = match entry.part.as_ref().filter(|part| !part.pretest) {
@@ -112,6 +112,11 @@ pub(super) fn may_start(queue: &Queue) -> impl Iterator<Item = &OrderKey> {
     placed.filter(is_aside).chain(of_line)
 }
 
+/// Whether a red target or a freeze keeps an entry from being tested.
+fn is_held(queue: &Queue, entry: &Entry) -> bool {
+    red::holds(queue, entry) || frozen::holds_tests(queue, entry)
+}
+
 /// Whether the result of a part follows from other runs, and the queue skips such runs.
 pub(super) fn follows(queue: &Queue, part: &Part) -> bool {
     let mode = queue.header.settings.optimization_mode;
@@ -137,7 +142,7 @@ fn group_from<'a>(
         if until.is_some() {
             return Ok(Next::Wait(until));
         }
-        group.retain(|entry| !red::holds(queue, entry));
+        group.retain(|entry| !is_held(queue, entry));
         pretest::separate(queue, &mut group);
         group
     };
@@ -425,7 +430,8 @@ pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
     let next = queue.behind(behind).find(|entry| {
         entry.waits_in_line() && members.iter().any(|member| meet(queue.mode(), member, entry))
     });
-    next.filter(|next| !waits_for(queue, failed, next, &mut BTreeSet::new()))
+    next.filter(|next| !frozen::holds_tests(queue, next))
+        .filter(|next| !waits_for(queue, failed, next, &mut BTreeSet::new()))
         .map(|next| Absolver::Next(next.pr))
 }
 

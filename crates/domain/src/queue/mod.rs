@@ -17,6 +17,7 @@ mod estimate;
 mod event;
 mod external;
 mod fact;
+mod freeze;
 mod host_health;
 mod invariant;
 mod journal;
@@ -62,6 +63,7 @@ pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use external::ExternalReport;
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal, WrongLanding};
+pub use freeze::{Freeze, FreezeState, InvalidFreeze};
 pub use host_health::{HostHealth, HostTrouble, HostTroubleKind};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
@@ -73,7 +75,7 @@ pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;
 pub use outcomes::Outcomes;
 pub use plan::{absorb, decide, next_deadline};
-use plan::{bisect, pretest, quota, red, window};
+use plan::{bisect, frozen, pretest, quota, red, window};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{
     InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,

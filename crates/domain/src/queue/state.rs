@@ -16,7 +16,7 @@ use super::order::OrderKey;
 use super::started::Started;
 use super::started::is_obstacle;
 use super::waiting::Waiting;
-use super::{Actor, Entry, Mode, Outcomes, RedTarget, Refusal, Settings, TestRun};
+use super::{Actor, Entry, FreezeState, Mode, Outcomes, RedTarget, Refusal, Settings, TestRun};
 
 words!(
     /// A pull request's state in a queue, as clients see it.
@@ -188,8 +188,7 @@ pub struct Header {
     pub target: Target,
     /// The active landing, if any; at most one at a time.
     pub landing: Option<Landing>,
-    /// The merged pull requests that the target no longer contains, because a push from outside
-    /// removed them.
+    /// The merged pull requests that a push from outside has removed from the target.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub off_target: Vec<PrNumber>,
     /// Whether the host can be used.
@@ -206,6 +205,9 @@ pub struct Header {
     /// The adaptive window in test runs; `None` until a failure has reduced it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub window: Option<u32>,
+    /// The freeze in force, and when that changes.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "FreezeState::is_empty"))]
+    pub freeze: FreezeState,
     /// How the last pull requests ended.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Outcomes::is_empty"))]
     pub outcomes: Outcomes,
@@ -296,6 +298,7 @@ impl Queue {
                 repo,
                 branch,
                 state: QueueState::Running,
+                freeze: FreezeState::at(&settings.freezes, at),
                 settings,
                 target: Target::default(),
                 landing: None,

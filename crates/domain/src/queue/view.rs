@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ids::PrNumber;
 
 use super::{
-    Entry, EntryState, HostTroubleKind, LinePosition, PrState, Queue, QueueState, Readiness,
-    RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, lanes, quota, red, window,
+    Entry, EntryState, Freeze, HostTroubleKind, LinePosition, PrState, Queue, QueueState,
+    Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, frozen, lanes, quota, red,
+    window,
 };
 
 /// The view of an entry.
@@ -175,6 +176,18 @@ fn red_target(queue: &Queue) -> Option<WaitReason> {
     Some(WaitReason::TargetRed { tests, since, until })
 }
 
+/// The freeze that is in force.
+fn freeze(queue: &Queue) -> Option<WaitReason> {
+    let Freeze { until, reason } = frozen::in_force(queue)?.clone();
+    Some(WaitReason::Frozen { until, reason })
+}
+
+/// What keeps entries in the line from being tested, apart from urgent ones.
+fn held(queue: &Queue) -> Option<WaitReason> {
+    let tests = queue.header.settings.test_while_frozen;
+    red_target(queue).or_else(|| freeze(queue).filter(|_| !tests))
+}
+
 /// The limit for its author, if that keeps an entry outside the line.
 fn author_limit(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> {
     let author = entry.pull_request.author.clone();
@@ -218,12 +231,11 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             }),
         EntryState::Pending { held_by: Some(pr), .. } => WaitReason::ConflictWithAhead { pr: *pr },
         EntryState::Pending { held_by: None, .. } => {
-            let held = || red_target(queue).filter(|_| red::holds(queue, entry));
-            stopped(queue).or_else(held).unwrap_or_else(|| {
+            let held_itself = || held(queue).filter(|_| !entry.priority.is_urgent());
+            stopped(queue).or_else(held_itself).unwrap_or_else(|| {
                 let reason = waits_for_its_turn(queue, entry, ahead);
                 // An urgent one behind one that is held.
-                let held = red_target(queue).filter(|_| reason == WaitReason::Unexplained);
-                held.unwrap_or(reason)
+                held(queue).filter(|_| reason == WaitReason::Unexplained).unwrap_or(reason)
             })
         }
         EntryState::Testing { .. } => {
@@ -283,7 +295,9 @@ fn waits_for_landing(queue: &Queue, run: Option<&TestRun>, ahead: &Ahead<'_>) ->
     if header.target.missing {
         return WaitReason::TargetBranchMissing;
     }
-    let reason = behind_landing(queue).or_else(|| behind_passed(queue, run?, ahead));
+    let held = freeze(queue).filter(|_| run.is_some_and(|run| frozen::holds_landing(queue, run)));
+    let reason =
+        held.or_else(|| behind_landing(queue)).or_else(|| behind_passed(queue, run?, ahead));
     reason.unwrap_or(match &header.target.head {
         Some(_) => WaitReason::Unexplained,
         None => WaitReason::TargetUnknown,
@@ -323,7 +337,11 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
     }
     let prs: Vec<PrNumber> = bisect::waits_for(queue, entry).take(NAMED).collect();
     if !prs.is_empty() {
-        return WaitReason::PredecessorTesting { prs };
+        let has_passed = |it: &Entry| matches!(it.state, EntryState::TestsPassed { .. });
+        let all_passed = prs.iter().all(|pr| queue.entry_of(*pr).is_some_and(has_passed));
+        return freeze(queue)
+            .filter(|_| all_passed)
+            .unwrap_or(WaitReason::PredecessorTesting { prs });
     }
     if let Some(part) = &entry.part
         && lanes::follows(queue, part)

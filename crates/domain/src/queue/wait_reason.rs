@@ -5,7 +5,7 @@ use crate::ids::PrNumber;
 use crate::time::Timestamp;
 
 use super::lanes::absolver;
-use super::{Entry, Queue, QueueState, RunStatus, red, window};
+use super::{Entry, Queue, QueueState, RunStatus, frozen, red, window};
 
 /// A detail of a wait reason, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum Particular {
     PullRequests(Vec<PrNumber>),
     /// A time.
     Time(Timestamp),
+    /// A time that may be absent.
+    OptionalTime(Option<Timestamp>),
 }
 
 /// A type of a detail.
@@ -56,6 +58,7 @@ data! {
     PrNumber, PullRequest, Self(1);
     Vec<PrNumber>, PullRequests, vec![PrNumber(1)];
     Timestamp, Time, Self::from_unix_seconds(0);
+    Option<Timestamp>, OptionalTime, None;
 }
 
 /// One row per reason: the documentation, the variant, the kind in the API, and the details.
@@ -144,6 +147,8 @@ wait_reasons! {
     Unexplained = "unexplained";
     /// Its author has `limit` or more pull requests in the line; `prs` are the first of these.
     AuthorLimit = "author_limit" { author: String, limit: u32, prs: Vec<PrNumber> };
+    /// A freeze keeps it from merging or being tested; it ends at `until`, if it has an end.
+    Frozen = "frozen" { until: Option<Timestamp>, reason: Option<String> };
     /// The queue is paused.
     QueuePaused = "queue_paused" { by: String, reason: Option<String> };
     /// The queue is draining and admits no new pull request.
@@ -204,6 +209,10 @@ impl WaitReason {
                 header.settings.author_limit > 0 && live(prs) && prs.iter().all(is_own)
             }
             Self::QueuePaused { .. } => matches!(header.state, QueueState::Paused { .. }),
+            Self::Frozen { .. } => {
+                let is_held = run.is_some_and(|run| frozen::holds_landing(queue, run));
+                frozen::in_force(queue).is_some() && (is_held || !entry.priority.is_urgent())
+            }
             Self::QueueDraining | Self::QueueSwitchingModes => !header.state.lets_in(),
             Self::HostUnreachable { .. }
             | Self::HostAccessDenied { .. }

@@ -10,7 +10,7 @@ use signalbox_domain::queue::{Input, Queue, absorb, decide, fold};
 use signalbox_domain::testing::World;
 
 use ops::{Op, apply, op, outcomes, rules, settings};
-use steps::{Before, check_liveness, check_step};
+use steps::{Before, check_liveness, check_step, check_urgent_during_freeze};
 
 fn cases() -> u32 {
     std::env::var("SIGNALBOX_PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(20_000)
@@ -68,6 +68,21 @@ proptest! {
                 assert_eq!(entries(&again), entries(&world), "Q9: {fact:?}");
             }
         }
+    }
+
+    #[test]
+    fn urgent_pull_requests_land_during_a_freeze(
+        rules in rules(),
+        settings in settings(),
+        outcomes in outcomes(),
+        ops in prop::collection::vec(op(), 1..60),
+        urgent in prop::collection::btree_set(1..10_u32, 1..3),
+    ) {
+        let mut world = World::new(settings, rules).after(outcomes);
+        for op in &ops {
+            apply(&mut world, op);
+        }
+        check_urgent_during_freeze(&mut world, &urgent);
     }
 
     #[test]

@@ -198,6 +198,8 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
             .prop_map(move |it| SettingsPatch { reparenting_mode: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { pretest_threshold: Some(50 * it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { author_limit: Some(it), ..none() }),
+        freezes().prop_map(move |it| SettingsPatch { freezes: Some(it), ..none() }),
+        any::<bool>().prop_map(move |it| SettingsPatch { test_while_frozen: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
             .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
         prop_oneof![Just(DirectMergeMode::Off), Just(DirectMergeMode::Always)]
@@ -247,6 +249,19 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
 /// How earlier pull requests ended: none did, or many failed, so that others are pretested.
 pub(crate) fn outcomes() -> impl Strategy<Value = Outcomes> {
     prop::sample::select(vec![Outcomes::default(), Outcomes { merged: 60, failed: 30 }])
+}
+
+/// Freezes that begin and end within a history, and one without an end.
+fn freezes() -> impl Strategy<Value = Vec<String>> {
+    let rules =
+        ["00:30/03:00[UTC]", "Thu 00:00/Thu 09:00[Europe/Berlin] a reason", "02:00/04:30[UTC]"];
+    let open = "2026-01-01T00:10/..[UTC]";
+    prop_oneof![
+        1 => Just(Vec::new()),
+        4 => prop::sample::subsequence(rules.to_vec(), 1..=3),
+        1 => Just(vec![open]),
+    ]
+    .prop_map(|rules| rules.into_iter().map(ToOwned::to_owned).collect())
 }
 
 fn bisection_mode() -> impl Strategy<Value = BisectionMode> {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Awaited, Decision, Effect, EntryState, Fact, FailureCause, PrState, Queue, QueueState,
-    RequestedState, awaited, check_invariants,
+    Awaited, Decision, Effect, EntryState, Fact, FailureCause, FreezeState, PrState, Queue,
+    QueueState, RequestedState, SettingsPatch, awaited, check_invariants,
 };
 use signalbox_domain::testing::World;
 use signalbox_domain::time::Span;
@@ -89,11 +90,42 @@ pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
             |effect: &&&Effect| matches!(effect, Effect::BuildCandidate(_) | Effect::Land(_));
         assert_eq!(new_effects.iter().filter(starts).count(), 0, "Q5 after {op:?}");
     }
+    check_freeze(after, &new_effects, op);
     if after.queue.header.state != QueueState::Running {
         for entry in after.queue.entries_in_order() {
             let was = before.queue.entry(entry.id).map(|it| it.state.name());
             let entered = was == Some(PrState::NotReady) && entry.state.name() == PrState::Pending;
             assert!(!entered, "Q5: #{} entered by {op:?}", entry.pr);
+        }
+    }
+}
+
+/// During a freeze only urgent pull requests start to land and, with `testWhileFrozen` off, to be
+/// tested. At each step, the queue is frozen exactly if a rule covers the time of that step.
+fn check_freeze(after: &World, new_effects: &[&Effect], op: &Op) {
+    let (header, at) = (&after.queue.header, after.journal.last().map(|(at, _)| *at));
+    let by_rules = at.map(|at| FreezeState::at(&header.settings.freezes, at));
+    if let Some(by_rules) = by_rules {
+        let is_frozen = header.freeze.in_force.is_some();
+        assert_eq!(is_frozen, by_rules.in_force.is_some(), "{:?} after {op:?}", header.freeze);
+    }
+    if header.freeze.in_force.is_none() {
+        return;
+    }
+    let is_urgent =
+        |pr: &PrNumber| after.queue.entry_of(*pr).is_some_and(|entry| entry.priority.is_urgent());
+    for effect in new_effects {
+        match effect {
+            Effect::Land(land) => {
+                let all = land.changes.iter().all(|change| is_urgent(&change.pr));
+                assert!(all, "{land:?} in a freeze after {op:?}");
+            }
+            Effect::BuildCandidate(build) if !header.settings.test_while_frozen => {
+                let run = after.queue.run(build.run).expect("it has just started");
+                let all = run.group.iter().all(|member| is_urgent(&member.pr));
+                assert!(all, "{build:?} in a freeze after {op:?}");
+            }
+            _ => {}
         }
     }
 }
@@ -122,12 +154,41 @@ fn is_pending(world: &World, wanted: Awaited) -> bool {
     }
 }
 
+/// During a freeze without an end, urgent pull requests merge or leave whatever else is in the line.
+pub(crate) fn check_urgent_during_freeze(world: &mut World, urgent: &BTreeSet<u32>) {
+    apply(world, &Op::HostBack);
+    let freezes = Some(vec!["2026-01-01T00:00/..[UTC]".to_owned()]);
+    apply(world, &Op::Set(Box::new(SettingsPatch { freezes, ..SettingsPatch::default() })));
+    for pr in urgent {
+        apply(world, &Op::Submit(*pr, Some(0), None));
+    }
+    for _ in 0..12 {
+        apply(world, &Op::State(RequestedState::Running));
+        world.settle();
+        apply(world, &Op::Wait(100));
+        world.reconcile();
+    }
+    world.settle();
+    for entry in world.queue.entries_in_order().filter(|entry| entry.priority.is_urgent()) {
+        let readiness = entry.readiness(&world.queue.header.branch, world.queue.mode());
+        // A mode switch ends only after the freeze, and admits none until then.
+        let is_outside = entry.state == EntryState::NotReady
+            && (!readiness.is_ready() || world.queue.header.state != QueueState::Running);
+        assert!(is_outside, "#{} stays {:?}", entry.pr, entry.state);
+    }
+}
+
 /// Q8: when the host answers, every check ends and the queue runs, the line empties.
 pub(crate) fn check_liveness(world: &mut World) {
     apply(world, &Op::HostBack);
     for _ in 0..12 {
         // A wrong composition that is still reported pauses it.
         apply(world, &Op::State(RequestedState::Running));
+        let freeze = &world.queue.header.freeze.in_force;
+        if freeze.as_ref().is_some_and(|freeze| freeze.until.is_none()) {
+            let freezes = Some(Vec::new());
+            apply(world, &Op::Set(Box::new(SettingsPatch { freezes, ..SettingsPatch::default() })));
+        }
         world.settle();
         // Longer than any batch waits to fill, and than a red target holds the line.
         apply(world, &Op::Wait(100));

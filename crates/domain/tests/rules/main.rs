@@ -7,6 +7,7 @@ mod commands;
 mod composition;
 mod external;
 mod fairness;
+mod freezes;
 mod landings;
 mod lanes;
 mod management;

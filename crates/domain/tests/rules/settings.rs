@@ -72,7 +72,10 @@ fn every_setting_parses_its_own_text_and_rejects_other_kinds() {
                 assert_eq!(spec.parse("3"), Some(SettingValue::Whole(3)));
                 assert_eq!(spec.parse("three"), None, "{}", spec.name);
             }
-            SettingKind::Text { .. } | SettingKind::Names { .. } | SettingKind::Rules => {}
+            SettingKind::Text { .. }
+            | SettingKind::Names { .. }
+            | SettingKind::Rules
+            | SettingKind::Freezes => {}
         }
         let other = match spec.kind {
             SettingKind::Flag => SettingValue::Whole(1),
@@ -158,6 +161,14 @@ fn the_bounds_of_each_setting_are_allowed_and_the_next_values_are_not() {
                 let allowed = vec![rules(0, "", ""), rules(100, "//a", "isolate")];
                 let unknown = rules(1, "//a", "share");
                 (allowed, vec![rules(101, "//a", "isolate"), unknown, rules(1, "", "isolate")])
+            }
+            SettingKind::Freezes => {
+                let rules = |rule: &str, count| SettingValue::Names(vec![rule.to_owned(); count]);
+                let daily = "22:00/06:00[UTC]";
+                let longest = format!("{daily} {}", "r".repeat(255 - daily.len() - 1));
+                let allowed = vec![rules("", 0), rules(daily, 100), rules(&longest, 1)];
+                let too_long = format!("{longest}r");
+                (allowed, vec![rules(daily, 101), rules(&too_long, 1), rules("22:00/06:00", 1)])
             }
             SettingKind::Flag | SettingKind::Word(_) => (Vec::new(), Vec::new()),
         };

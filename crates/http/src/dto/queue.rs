@@ -2,10 +2,10 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
-use signalbox_domain::queue::{Queue, QueueState, SETTINGS, Settings, view_queue};
+use signalbox_domain::queue::{Freeze, Queue, QueueState, SETTINGS, Settings, view_queue};
 use signalbox_domain::token::EnumCase;
 use signalbox_services::SeenQueue;
-use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -23,6 +23,7 @@ pub(crate) struct SettingsReply {
     words: Words,
     paused_by: Option<String>,
     paused_reason: Option<String>,
+    freeze: Option<Freeze>,
 }
 
 impl Serialize for SettingsReply {
@@ -33,6 +34,10 @@ impl Serialize for SettingsReply {
         setting::write(&mut map, &self.settings, self.words)?;
         map.serialize_entry("pausedBy", &self.paused_by)?;
         map.serialize_entry("pausedReason", &self.paused_reason)?;
+        let freeze = self.freeze.as_ref().map(|Freeze { until, reason }| {
+            json!({ "until": until.map(|until| until.to_string()), "reason": reason })
+        });
+        map.serialize_entry("freeze", &freeze)?;
         map.end()
     }
 }
@@ -52,12 +57,21 @@ impl PartialSchema for SettingsReply {
             .required("state")
             .property("branch", branch.examples(["main"]))
             .required("branch");
+        let until = text("When it ends; null for a freeze without an end.", or_null());
+        let freeze = ObjectBuilder::new()
+            .schema_type(SchemaType::Array(vec![Type::Object, Type::Null]))
+            .description(Some("The freeze in force."))
+            .property("until", until.format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))))
+            .required("until")
+            .property("reason", text("The reason given in its rule.", or_null()))
+            .required("reason");
         for spec in SETTINGS {
             object = object.property(spec.name, setting::schema(spec, false)).required(spec.name);
         }
         object
             .property("pausedBy", text("Who paused the queue, while it is paused.", or_null()))
             .property("pausedReason", text("Why it was paused.", or_null()))
+            .property("freeze", freeze)
             .into()
     }
 }
@@ -95,6 +109,7 @@ impl SettingsReply {
             words: Words(EnumCase::Upper),
             paused_by: None,
             paused_reason: None,
+            freeze: None,
         })
     }
 
@@ -113,6 +128,7 @@ impl SettingsReply {
             words,
             paused_by,
             paused_reason,
+            freeze: header.freeze.in_force.clone(),
         }
     }
 }

@@ -60,7 +60,7 @@ impl Sent {
             SettingKind::Whole { .. } => Self::Count(map.next_value()?),
             SettingKind::Flag => Self::Flag(map.next_value()?),
             SettingKind::Word(_) | SettingKind::Text { .. } => Self::Text(map.next_value()?),
-            SettingKind::Names { .. } => Self::Names(map.next_value()?),
+            SettingKind::Names { .. } | SettingKind::Freezes => Self::Names(map.next_value()?),
             SettingKind::Rules => Self::Rules(map.next_value()?),
         })
     }
@@ -198,7 +198,7 @@ pub(super) fn schema(spec: &SettingSpec, request: bool) -> RefOr<Schema> {
                 word.into()
             }
         }
-        SettingKind::Names { .. } | SettingKind::Rules => {
+        SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Freezes => {
             let item: RefOr<Schema> = if spec.kind == SettingKind::Rules {
                 Ref::from_schema_name(BatchingRuleReply::name()).into()
             } else {

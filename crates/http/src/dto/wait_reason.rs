@@ -32,6 +32,9 @@ impl Serialize for WaitReasonReply {
                 Particular::PullRequests(prs) => {
                     map.serialize_entry(name, &prs.iter().map(|pr| pr.0).collect::<Vec<_>>())?;
                 }
+                Particular::OptionalTime(at) => {
+                    map.serialize_entry(name, &at.map(|at| at.to_string()))?;
+                }
                 Particular::Time(at) => map.serialize_entry(name, &at.to_string())?,
             }
         }
@@ -50,7 +53,7 @@ fn schema_of(particular: &Particular) -> RefOr<Schema> {
     match particular {
         Particular::Count(_) | Particular::PullRequest(_) => number().into(),
         Particular::Text(_) | Particular::Time(_) => text().into(),
-        Particular::OptionalText(_) => {
+        Particular::OptionalText(_) | Particular::OptionalTime(_) => {
             text().schema_type(SchemaType::Array(vec![Type::String, Type::Null])).into()
         }
         Particular::Names(_) => ArrayBuilder::new().items(text()).into(),
@@ -65,7 +68,9 @@ impl PartialSchema for WaitReasonReply {
             let mut object = ObjectBuilder::new().description(Some(doc.trim()));
             for (name, particular) in sample.particulars() {
                 object = object.property(name, schema_of(&particular));
-                if !matches!(particular, Particular::OptionalText(_)) {
+                let is_optional =
+                    matches!(particular, Particular::OptionalText(_) | Particular::OptionalTime(_));
+                if !is_optional {
                     object = object.required(name);
                 }
             }

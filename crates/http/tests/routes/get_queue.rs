@@ -62,6 +62,9 @@ async fn every_known_key_is_there() {
         ("reparentingMode", json!("BATCHES")),
         ("pretestThreshold", json!(50)),
         ("authorLimit", json!(0)),
+        ("freezes", json!([])),
+        ("freeze", Value::Null),
+        ("testWhileFrozen", json!(true)),
     ] {
         expected[name] = value;
     }

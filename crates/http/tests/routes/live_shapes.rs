@@ -225,6 +225,8 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("adaptiveWindow", flag()),
         ("windowFloor", count()),
         ("mergeMethod", Shape::Word(&["merge_commit", "squash", "rebase"])),
+        ("freezes", Shape::list(Shape::Text)),
+        ("testWhileFrozen", flag()),
         ("extensionEnabled", flag()),
         ("enqueueingLabel", Shape::Text),
         ("labelCommandsEnabled", flag()),
@@ -255,6 +257,10 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         // Additions of Signalbox.
         ("pausedBy", Shape::or_null(Shape::Text)),
         ("pausedReason", Shape::or_null(Shape::Text)),
+        (
+            "freeze",
+            Shape::or_null(Shape::Object(vec![("until", Shape::Text), ("reason", Shape::Text)])),
+        ),
     ]
 }
 

@@ -32,6 +32,9 @@ fn value(spec: &SettingSpec) -> BoxedStrategy<Value> {
         SettingKind::Word(words) => select(words).prop_map(|it| it.to_lowercase().into()).boxed(),
         SettingKind::Text { .. } => "[a-z:-]{1,20}".prop_map(Value::from).boxed(),
         SettingKind::Names { .. } => names().prop_map(Value::from).boxed(),
+        SettingKind::Freezes => select(vec![vec![], vec!["Fri 16:00/Mon 08:00[UTC] weekend"]])
+            .prop_map(Value::from)
+            .boxed(),
         SettingKind::Rules => {
             let rule = |name: &String| json!({ "targetPattern": name, "policy": "isolate" });
             names().prop_map(move |names| names.iter().map(rule).collect()).boxed()

@@ -97,6 +97,26 @@ async fn the_own_list_of_statuses_is_dropped_in_two_ways() {
 }
 
 #[actix_web::test]
+async fn a_freeze_is_shown_with_its_end_and_reason() {
+    let server = Server::new().await;
+    let rule = "2026-01-01T00:00/2030-01-04T08:00[Europe/Berlin] audit";
+    let reply = server.ok(OPERATION, json!({"freezes": [rule]})).await;
+    assert_eq!(reply["freezes"], json!([rule]));
+    let until = "2030-01-04T07:00:00.000Z";
+    assert_eq!(reply["freeze"], json!({"until": until, "reason": "audit"}));
+    let open = json!({"freezes": ["2026-01-01T00:00/..[UTC]"], "testWhileFrozen": false});
+    let reply = server.ok(OPERATION, open).await;
+    assert_eq!(reply["freeze"], json!({"until": null, "reason": null}));
+    let pr = server.submitted("b").await;
+    let waits = server.entry(pr).await["waitReason"].clone();
+    assert_eq!(waits, json!({"kind": "frozen", "until": null, "reason": null}));
+    let wrong = server.post(OPERATION, json!({"freezes": [rule, "22:00/06:00[Mars]"]})).await;
+    assert_eq!(wrong.pointers(), ["/freezes"]);
+    let reply = server.ok(OPERATION, json!({"freezes": []})).await;
+    assert_eq!(reply["freeze"], Value::Null);
+}
+
+#[actix_web::test]
 async fn a_pause_has_its_actor_and_reason() {
     let server = Server::new().await;
     let paused = json!({"state": "PAUSED", "reason": "release freeze"});

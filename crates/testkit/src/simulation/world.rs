@@ -222,12 +222,25 @@ impl World {
                 }),
                 pretest_threshold: of(0, 2).map(|it| it * 50),
                 author_limit: of(0, 3),
+                freezes: of(0, 3).map(freezes),
+                test_while_frozen: of(0, 1).map(|it| it == 1),
                 adaptive_window: of(0, 1).map(|it| it == 1),
                 window_floor: of(1, 3),
                 ..SettingsPatch::default()
             }
         })
     }
+}
+
+/// Rules for freezes within the first hour of a day, in which histories begin.
+fn freezes(which: u32) -> Vec<String> {
+    let rules: &[&str] = match which {
+        0 => &[],
+        1 => &["00:02/00:12[UTC] a reason"],
+        2 => &["00:00/00:20[UTC]", "00:15/00:30[UTC]"],
+        _ => &["00:05/01:00[Europe/London]"],
+    };
+    rules.iter().map(|&rule| rule.to_owned()).collect()
 }
 
 /// Whether a content can fail on its own.

@@ -65,7 +65,10 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             QueueState::Paused { reason: None, .. }
             | QueueState::Running
             | QueueState::Draining
-            | QueueState::SwitchingModes { .. } => String::new(),
+            | QueueState::SwitchingModes { .. } => match &header.freeze.in_force {
+                Some(_) => "frozen".to_owned(),
+                None => String::new(),
+            },
         });
         table.push(
             header.id,

@@ -9,7 +9,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::EntrySnapshot;
-use signalbox_wording::{Named, Tone, wait};
+use signalbox_wording::{Named, Tone, frozen, wait};
 
 use super::{QueueAddress, ROWS, actions, exits};
 use crate::model::{Block, Cell, Page, Section, Table, Tile};
@@ -262,6 +262,18 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
                 &text,
             ));
         }
+    }
+    if let Some(freeze) = &header.freeze.in_force {
+        let title = sentence(&frozen(freeze.until, None));
+        let reason = freeze.reason.as_deref().map(|reason| sentence(&plain(reason, 500)));
+        let tested = match header.settings.test_while_frozen {
+            true => {
+                "Pull requests are tested, and merge when the freeze ends. Urgent pull requests merge now."
+            }
+            false => "Until the freeze ends, only urgent pull requests are tested and merged.",
+        };
+        let text = reason.into_iter().chain([tested.to_owned()]).collect::<Vec<_>>().join(" ");
+        notices.push(Block::notice(Tone::Warning, "pause", &title, &text));
     }
     if let Some(since) = header.host.unreachable_since {
         let lasted = span(seen.now.since(since));

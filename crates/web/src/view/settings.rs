@@ -45,7 +45,9 @@ fn all(settings: &Settings) -> Vec<Setting> {
             SettingKind::Whole { unit, .. } if !unit.is_empty() => {
                 format!("{} ({unit})", spec.title)
             }
-            SettingKind::Names { .. } => format!("{}, one per line", spec.title),
+            SettingKind::Names { .. } | SettingKind::Freezes => {
+                format!("{}, one per line", spec.title)
+            }
             SettingKind::Rules => format!("{}, one pattern per line", spec.title),
             SettingKind::Whole { .. }
             | SettingKind::Flag
@@ -229,7 +231,9 @@ pub(crate) fn page(
                 SettingKind::Flag => ("select", options(&["yes", "no"])),
                 SettingKind::Word(words) => ("select", options(words)),
                 SettingKind::Text { .. } => ("text", Vec::new()),
-                SettingKind::Names { .. } | SettingKind::Rules => ("lines", Vec::new()),
+                SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Freezes => {
+                    ("lines", Vec::new())
+                }
             };
             Field {
                 name: one.name,

@@ -93,6 +93,26 @@ async fn steps_of_the_queue_do_not_change_its_settings_version() {
     assert_eq!(slots(&house).await, 3);
 }
 
+#[actix_web::test]
+async fn a_freeze_is_set_in_the_form_and_shown_on_the_page_of_the_queue() {
+    let house = house().await;
+    let admin = house.admin().await;
+    let seen = version(&admin).await;
+    let freezes =
+        "22:00/23:00[UTC]\r\n2026-01-01T00:00/2030-01-04T08:00[Europe/Berlin] <b>audit</b>";
+    let mut form = form("2", &seen).to_vec();
+    form.push(("freezes", freezes));
+    assert_eq!(admin.post(SAVE, &form).await.status, 303);
+    let page = admin.get("/acme/queue?repo=git.test%2Facme%2Fcalc&branch=main").await.body;
+    assert!(page.contains("The target branch is frozen until 2030-01-04T07:00:00.000Z."), "{page}");
+    assert!(page.contains("&#60;b&#62;audit&#60;/b&#62;"), "{page}");
+    let wrong = "22:00/22:00[UTC]";
+    form.pop();
+    form.push(("freezes", wrong));
+    let refused = admin.post(SAVE, &form).await;
+    assert!(refused.status >= 400, "{}", refused.status);
+}
+
 /// Terraform sets the concurrency.
 async fn terraform_applies(house: &House, concurrency: u32) {
     let settings = SettingsPatch { concurrency: Some(concurrency), ..SettingsPatch::default() };

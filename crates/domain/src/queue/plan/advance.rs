@@ -7,13 +7,15 @@ use super::super::{
     Actor, Decision, Entry, EntryState, EventKind, LinePosition, Queue, QueuedReason, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{bisect, checks, land, leave, quota, red, start, window};
+use super::{bisect, checks, frozen, land, leave, quota, red, start, window};
 
 /// Settles, lands and starts until no rule applies; each round may enable the next.
 pub(super) fn advance(builder: &mut TransitionBuilder) {
+    frozen::update(builder);
     red::end(builder);
     window::end(builder);
     while finish_switch(builder)
+        || frozen::put_urgent_first(builder)
         || quota::admit_next(builder)
         || checks::settle(builder)
         || bisect::split_implied(builder)
@@ -156,9 +158,7 @@ pub(super) fn targets_changed(builder: &mut TransitionBuilder, id: EntryId) {
     builder.change_entry(id, |entry| entry.part = None);
     match entry.place {
         LinePosition::Anchored { .. } => {
-            let since = entry.entered_line_at.unwrap_or(builder.at);
-            let number = builder.number();
-            builder.change_entry(id, |entry| entry.place = LinePosition::Waiting { since, number });
+            wait_by_priority(builder, &entry);
         }
         LinePosition::Front { .. } => interrupt_behind(builder, id),
         LinePosition::Waiting { .. } | LinePosition::Outside => {}
@@ -168,7 +168,8 @@ pub(super) fn targets_changed(builder: &mut TransitionBuilder, id: EntryId) {
 /// Moves an entry that was resubmitted as urgent to the front, if it is in the line and not
 /// landing.
 pub(super) fn turned_urgent(builder: &mut TransitionBuilder, id: EntryId) {
-    let Some(entry) = builder.entry(id).filter(|entry| !leave::is_landing(builder, entry)) else {
+    let Some(entry) = builder.entry(id).filter(|entry| !leave::is_landing(&builder.queue, entry))
+    else {
         return;
     };
     if let LinePosition::Waiting { .. } | LinePosition::Anchored { .. } = entry.place {
@@ -183,8 +184,24 @@ pub(super) fn turned_ordinary(builder: &mut TransitionBuilder, id: EntryId) {
     let built_on = builder.queue.runs().any(|run| run.ahead.iter().any(|(_, pr)| *pr == entry.pr));
     if matches!(entry.place, LinePosition::Front { .. }) && entry.state.run().is_none() && !built_on
     {
-        let since = entry.entered_line_at.unwrap_or(builder.at);
-        let number = builder.number();
-        builder.change_entry(id, |entry| entry.place = LinePosition::Waiting { since, number });
+        wait_by_priority(builder, &entry);
     }
+}
+
+/// Moves an entry that was urgent from the front of the line: it waits by priority, and what was built
+/// on it starts again.
+pub(super) fn leave_the_front(builder: &mut TransitionBuilder, id: EntryId) {
+    let Some(entry) = builder.entry(id) else { return };
+    let reason = QueuedReason::SkipTheLineInterrupted;
+    if let Some(run) = entry.state.run() {
+        leave::requeue_run_and_behind(builder, run, reason);
+    }
+    leave::requeue_all_on(builder, entry.pr, reason);
+    wait_by_priority(builder, &entry);
+}
+
+fn wait_by_priority(builder: &mut TransitionBuilder, entry: &Entry) {
+    let since = entry.entered_line_at.unwrap_or(builder.at);
+    let number = builder.number();
+    builder.change_entry(entry.id, |entry| entry.place = LinePosition::Waiting { since, number });
 }

@@ -22,7 +22,14 @@ use super::super::{
     PassReason, Queue, QueuedReason, ReparentingMode, RunStatus, TestFailure, TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{leave, pretest};
+use super::{frozen, leave, pretest};
+
+/// Whether what fails is tested beside the line, on the target alone. During a freeze the target lacks
+/// what has passed, so a group would pass there and fail behind it again without end.
+pub(super) fn leaves_the_line(queue: &Queue) -> bool {
+    let mode = queue.header.settings.bisection_mode;
+    mode == BisectionMode::Aside && frozen::in_force(queue).is_none()
+}
 
 /// Whether a run that fails while runs ahead of it are unfinished is tested beside the line now.
 ///
@@ -45,7 +52,7 @@ pub(super) fn may_reparent(queue: &Queue, run: &TestRun) -> bool {
     };
     is_wanted
         && !run.bisection
-        && settings.bisection_mode == BisectionMode::Aside
+        && leaves_the_line(queue)
         && lanes::failure_window(queue) == 0
         && !members().all(|entry| entry.reparented)
         && !members().any(is_at_front)
@@ -190,9 +197,7 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
         && !members.iter().any(lacks_more);
     let batch =
         members.first().and_then(|first| first.part.as_ref()).map_or(run.number, |part| part.batch);
-    if builder.queue.header.settings.bisection_mode == BisectionMode::Aside
-        && members.iter().all(|member| member.part.is_none())
-    {
+    if leaves_the_line(&builder.queue) && members.iter().all(|member| member.part.is_none()) {
         let ids: Vec<EntryId> = members.iter().map(|member| member.id).collect();
         put_aside(builder, &ids, batch);
     }
@@ -326,7 +331,9 @@ pub(super) fn absolve(builder: &mut TransitionBuilder, id: RunId) {
     for entry in run.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr)) {
         let of_batch = batch.is_some() && entry.part.as_ref().map(|part| part.batch) == batch;
         let open = !matches!(entry.state, EntryState::TestsPassed { .. });
-        if !open || !(optimistic || of_batch) {
+        // During a freeze it would land only with others that are held.
+        let is_held = entry.priority.is_urgent() && frozen::holds_landing(&queue, &run);
+        if !open || is_held || !(optimistic || of_batch) {
             continue;
         }
         let own = entry.state.run();

@@ -11,7 +11,7 @@ use super::super::{
     Refusal, ReportedTargets, RequestedState, Retries, SettingsPatch, Submission,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{advance, checks, facts, leave};
+use super::{advance, checks, facts, frozen, leave};
 
 pub(super) fn carry_out(builder: &mut TransitionBuilder, command: &Command) -> Result<(), Refusal> {
     match command {
@@ -130,7 +130,7 @@ fn resubmit(builder: &mut TransitionBuilder, submission: &Submission) {
 
 fn live(builder: &TransitionBuilder, pr: PrNumber) -> Result<Arc<Entry>, Refusal> {
     let entry = builder.entry(builder.queue.entry_id(pr)).ok_or(Refusal::NotInQueue { pr })?;
-    if leave::is_landing(builder, &entry) {
+    if leave::is_landing(&builder.queue, &entry) {
         return Err(Refusal::Landing { pr });
     }
     Ok(entry)
@@ -175,7 +175,7 @@ fn set_targets(builder: &mut TransitionBuilder, pr: PrNumber, targets: &Reported
     if known.is_some_and(|known| !targets.hold_for(head) || known.targets == targets.targets) {
         return;
     }
-    if leave::is_landing(builder, &entry) {
+    if leave::is_landing(&builder.queue, &entry) {
         return;
     }
     builder.put_targets(pr, targets.clone());
@@ -236,7 +236,11 @@ fn update(
         (next, None) => next,
     };
     if settings != header.settings {
+        let has_other_freezes = settings.freezes != header.settings.freezes;
         builder.queue.header.settings = settings;
+        if has_other_freezes {
+            frozen::apply_rules(builder);
+        }
         builder.queue.waiting.wake_all();
         builder.decision(Decision::SettingsChanged { actor: by.clone() });
         let state = builder.queue.header.state.name();

@@ -88,7 +88,7 @@ pub(super) fn pull_request_seen(
     if read_at < entry.seen_at {
         return builder.ignored(IgnoredBecause::Superseded);
     }
-    if leave::is_landing(builder, &entry) {
+    if leave::is_landing(&builder.queue, &entry) {
         // The landing itself checks the head; after its answer the host is read again.
         return builder.ignored(IgnoredBecause::Superseded);
     }
@@ -155,7 +155,7 @@ fn pull_request_gone(builder: &mut TransitionBuilder, pr: PrNumber) {
     let Some(entry) = builder.entry(id) else {
         return builder.ignored(IgnoredBecause::NoSuchEntry);
     };
-    if leave::is_landing(builder, &entry) {
+    if leave::is_landing(&builder.queue, &entry) {
         return builder.ignored(IgnoredBecause::Superseded);
     }
     let exit = Exit::Cancelled { reason: CancelReason::Closed, by: Actor::Host };

@@ -12,7 +12,7 @@ use super::super::{
     Mode, PassReason, Queue, QueuedReason, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{composition, empty, facts, host_facts, landings, leave, red, window};
+use super::{composition, empty, facts, frozen, host_facts, landings, leave, red, window};
 
 /// Starts the landing of a tested candidate once everything that it contains is settled. Returns
 /// whether it did.
@@ -69,7 +69,8 @@ pub(super) fn first_to_land(queue: &Queue) -> (Option<RunId>, Vec<(Numbered, PrN
     let mut waiting = Vec::new();
     for numbered in queue.by_status.passed() {
         let Some(run) = queue.run(numbered.1) else { continue };
-        if queue.started.of_run(run.id).any(|entry| entry.aside().is_some()) {
+        let is_aside = || queue.started.of_run(run.id).any(|entry| entry.aside().is_some());
+        if is_aside() || frozen::holds_landing(queue, run) {
             continue;
         }
         let mut live = run.group.iter().filter(|it| queue.entry(it.entry).is_some()).count();

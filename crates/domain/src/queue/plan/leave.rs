@@ -11,8 +11,8 @@ use super::bisect;
 use super::builder::{Because, TransitionBuilder};
 
 /// Whether the entry is landing. It must not change until the host has answered.
-pub(super) fn is_landing(builder: &TransitionBuilder, entry: &Entry) -> bool {
-    let landing = builder.queue.header.landing.as_ref();
+pub(super) fn is_landing(queue: &Queue, entry: &Entry) -> bool {
+    let landing = queue.header.landing.as_ref();
     landing.zip(entry.state.run()).is_some_and(|(landing, run)| landing.runs.contains(&run))
 }
 

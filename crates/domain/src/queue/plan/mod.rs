@@ -28,6 +28,7 @@ use super::{Command, Entry, Fact, Queue, Refusal, Transition};
 use builder::TransitionBuilder;
 
 pub(super) mod bisect;
+pub(super) mod frozen;
 pub(super) mod pretest;
 pub(super) mod quota;
 pub(super) mod red;
@@ -56,8 +57,8 @@ fn concluded(mut builder: TransitionBuilder) -> Transition {
 }
 
 /// Returns when to absorb the next [`Fact::TimePassed`]: a run times out, its required statuses
-/// count as silent, a batch has waited long enough to fill, the hold of a red target ends, or an entry
-/// was not ready for too long.
+/// count as silent, a batch has waited long enough to fill, the hold of a red target ends, a freeze
+/// begins or ends, or an entry was not ready for too long.
 /// `None` if nothing is due, and during an outage of the host, which extends all deadlines.
 pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     if queue.header.host.unreachable_since.is_some() {
@@ -66,7 +67,9 @@ pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     let runs = queue.by_status.next_due();
     let batch = queue.header.batch_due.filter(|_| queue.header.state.moves());
     let red = red::in_force(queue).map(|red| red.until);
-    runs.into_iter().chain(batch).chain(red).chain(not_ready_deadline(queue)).min()
+    let freeze = queue.header.freeze.due;
+    let others = batch.into_iter().chain(red).chain(freeze).chain(not_ready_deadline(queue));
+    runs.into_iter().chain(others).min()
 }
 
 /// When the entry that has waited longest outside the line times out.

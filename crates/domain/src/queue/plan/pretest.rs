@@ -11,8 +11,7 @@ use std::sync::Arc;
 use crate::ids::{PrNumber, RunId};
 
 use super::super::{
-    Actor, Behind, BisectionMode, Decision, Entry, EntryState, LinePosition, Part, Queue,
-    QueuedReason, lanes,
+    Actor, Behind, Decision, Entry, EntryState, LinePosition, Part, Queue, QueuedReason, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave};
@@ -21,7 +20,7 @@ use super::{bisect, leave};
 pub(in super::super) fn is_in_force(queue: &Queue) -> bool {
     let settings = &queue.header.settings;
     settings.pretest_threshold > 0
-        && settings.bisection_mode == BisectionMode::Aside
+        && bisect::leaves_the_line(queue)
         && lanes::failure_window(queue) == 0
         && queue.header.outcomes.show_failures()
 }

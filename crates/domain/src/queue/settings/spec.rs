@@ -4,6 +4,7 @@ use super::{
     BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Refusal,
     ReparentingMode, SETTINGS, Settings, SettingsPatch, TestBranchConstructionMode,
 };
+use crate::queue::freeze;
 
 /// The most items in one list of a setting.
 pub const MAX_LIST: usize = 100;
@@ -42,6 +43,8 @@ pub enum SettingKind {
     },
     /// At most 100 rules.
     Rules,
+    /// At most 100 rules for freezes of 1 to 255 bytes.
+    Freezes,
 }
 
 /// A value of any setting.
@@ -55,7 +58,7 @@ pub enum SettingValue {
     Word(&'static str),
     /// A value of [`SettingKind::Text`].
     Text(String),
-    /// A value of [`SettingKind::Names`].
+    /// A value of [`SettingKind::Names`] or [`SettingKind::Freezes`].
     Names(Vec<String>),
     /// A value of [`SettingKind::Rules`].
     Rules(Vec<BatchingRule>),
@@ -150,7 +153,7 @@ impl SettingSpec {
             },
             SettingKind::Word(words) => one_of(words, text).map(SettingValue::Word),
             SettingKind::Text { .. } => Some(SettingValue::Text(text.to_owned())),
-            SettingKind::Names { .. } => {
+            SettingKind::Names { .. } | SettingKind::Freezes => {
                 Some(SettingValue::Names(lines().map(ToOwned::to_owned).collect()))
             }
             SettingKind::Rules => Some(SettingValue::Rules(
@@ -179,13 +182,17 @@ impl SettingSpec {
             {
                 refused(format!("must have 1 to {max} characters"))
             }
-            (SettingKind::Names { .. }, SettingValue::Names(names)) if too_many(names.len()) => {
+            (_, SettingValue::Names(names)) if too_many(names.len()) => {
                 refused(format!("must have at most {MAX_LIST} items"))
             }
-            (SettingKind::Names { .. }, SettingValue::Names(names))
+            (_, SettingValue::Names(names))
                 if names.iter().any(|name| name.is_empty() || name.len() > MAX_NAME) =>
             {
                 refused(format!("each must have 1 to {MAX_NAME} characters"))
+            }
+            (SettingKind::Freezes, SettingValue::Names(rules)) => {
+                let wrong = rules.iter().find_map(|rule| freeze::check(rule).err());
+                wrong.map_or(Ok(()), |wrong| refused(format!("has an invalid rule: {wrong}")))
             }
             (SettingKind::Rules, SettingValue::Rules(rules)) if too_many(rules.len()) => {
                 refused(format!("must have at most {MAX_LIST} items"))

@@ -222,6 +222,17 @@ settings! {
     /// How changes become commits.
     merge_method: MergeMethod = MergeMethod::Squash,
         "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::NAMES);
+    /// Rules for freezes: periods in which only urgent pull requests merge. At most 100 rules of at most
+    /// 255 bytes, each `START/END[TIME ZONE] REASON` in local time; the reason is optional.
+    /// Weekly: `Fri 16:00/Mon 08:00[Europe/Berlin] weekend`. Daily: `22:00/06:00[UTC]`.
+    /// Once: `2026-12-21T00:00/2027-01-04T08:00[UTC]`, or with `..` as the end for a freeze that lasts
+    /// until the rule is deleted.
+    freezes: Vec<String> = Vec::new(),
+        "freezes", "Freezes", Merging, SettingKind::Freezes;
+    /// Whether pull requests that are not urgent are tested during a freeze. If they pass, they merge
+    /// when the freeze ends. Urgent pull requests are always tested.
+    test_while_frozen: bool = true,
+        "testWhileFrozen", "Test during freezes", Merging, SettingKind::Flag;
     /// Whether browser extensions may act on this queue. Stored for clients that send it; the queue
     /// ignores it.
     extension_enabled: bool = true,

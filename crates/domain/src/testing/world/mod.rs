@@ -419,7 +419,7 @@ impl World {
 
     /// Runs effects and absorbs facts, in order, until none is left.
     pub fn settle(&mut self) {
-        for _ in 0..100_000 {
+        for _ in 0..10_000 {
             if !self.step() {
                 return;
             }

@@ -1,0 +1,100 @@
+//! Freezes: during one, only urgent pull requests merge, and with `testWhileFrozen` off only they are
+//! tested. A landing that has begun is completed.
+
+use std::mem;
+
+use crate::ids::EntryId;
+
+use super::super::{
+    Decision, Entry, EntryState, Freeze, FreezeState, LinePosition, Queue, TestRun, lanes,
+};
+use super::builder::TransitionBuilder;
+use super::{advance, leave};
+
+/// Starts or ends a freeze that is due.
+pub(super) fn update(builder: &mut TransitionBuilder) {
+    if builder.queue.header.freeze.due.is_some_and(|due| due <= builder.at) {
+        apply_rules(builder);
+    }
+}
+
+/// Evaluates the rules in the settings, and records when a freeze starts or ends.
+pub(super) fn apply_rules(builder: &mut TransitionBuilder) {
+    let header = &mut builder.queue.header;
+    let now = FreezeState::at(&header.settings.freezes, builder.at);
+    let before = mem::replace(&mut header.freeze, now.clone());
+    match now.in_force {
+        Some(freeze) if before.in_force.as_ref() == Some(&freeze) => {}
+        Some(Freeze { until, reason }) => {
+            builder.decision(Decision::FreezeStarted { until, reason })
+        }
+        None if before.in_force.is_some() => builder.decision(Decision::FreezeEnded),
+        None => {}
+    }
+}
+
+/// The freeze that is in force.
+pub(in super::super) const fn in_force(queue: &Queue) -> Option<&Freeze> {
+    queue.header.freeze.in_force.as_ref()
+}
+
+/// Whether a freeze keeps a passed run from landing, because a pull request that would land with it is
+/// not urgent. What lands already does not count.
+pub(in super::super) fn holds_landing(queue: &Queue, run: &TestRun) -> bool {
+    let members = || run.group.iter().filter_map(|member| queue.entry(member.entry));
+    in_force(queue).is_some()
+        && members()
+            .chain(lanes::live_ahead(queue, run))
+            .any(|entry| !entry.priority.is_urgent() && !leave::is_landing(queue, entry))
+}
+
+/// Whether a freeze keeps an entry from being tested.
+pub(in super::super) fn holds_tests(queue: &Queue, entry: &Entry) -> bool {
+    let tests = queue.header.settings.test_while_frozen;
+    !tests && in_force(queue).is_some() && !entry.priority.is_urgent()
+}
+
+/// During a freeze, moves an urgent entry ahead of those that are held, so that it is not built on
+/// them. Without a freeze it keeps its place behind one that was urgent before, or in the group of
+/// others. Returns whether there was such an entry.
+pub(super) fn put_urgent_first(builder: &mut TransitionBuilder) -> bool {
+    if in_force(&builder.queue).is_none() {
+        return false;
+    }
+    let queue = builder.queue.clone();
+    let Some(id) = first_blocked(&queue) else { return false };
+    let is_held = |entry: &&Entry| {
+        matches!(entry.place, LinePosition::Front { .. })
+            && !entry.priority.is_urgent()
+            && !leave::is_landing(&queue, entry)
+    };
+    let held: Vec<EntryId> = lanes::in_line(&queue).filter(is_held).map(|it| it.id).collect();
+    for entry in held {
+        advance::leave_the_front(builder, entry);
+    }
+    advance::go_to_the_front(builder, id);
+    true
+}
+
+/// The first urgent entry of the line that does not land and is behind an entry that is held, or in a
+/// candidate with one.
+fn first_blocked(queue: &Queue) -> Option<EntryId> {
+    let mut ahead: Vec<&Entry> = Vec::new();
+    for entry in lanes::in_line(queue).filter(|entry| !leave::is_landing(queue, entry)) {
+        if !entry.priority.is_urgent() {
+            ahead.push(entry);
+            continue;
+        }
+        // It waits for one that it conflicts with, and is moved afterwards.
+        if matches!(entry.state, EntryState::Pending { held_by: Some(_), .. }) {
+            continue;
+        }
+        let run = entry.state.run().and_then(|run| queue.run(run));
+        if ahead.iter().any(|other| lanes::meet(queue.mode(), other, entry))
+            || run.is_some_and(|run| holds_landing(queue, run))
+        {
+            return Some(entry.id);
+        }
+    }
+    None
+}
