@@ -1,6 +1,6 @@
 //! Commands that pages show: `signalbox …` parses with the real command line, `just …` names a recipe.
 
-use signalbox_domain::queue::setting;
+use signalbox_domain::queue::{SettingKind, setting};
 
 use crate::page::{Page, none, pages, root};
 
@@ -125,7 +125,13 @@ fn wrong(arguments: &[String]) -> Option<String> {
                 "no" => "false",
                 value => value,
             };
-            if spec.parse(value).is_none_or(|value| spec.check(&value).is_err()) {
+            let lines = match spec.kind {
+                SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Freezes => {
+                    value.replace(',', "\n")
+                }
+                _ => value.to_owned(),
+            };
+            if spec.parse(&lines).is_none_or(|value| spec.check(&value).is_err()) {
                 return Some(format!("{value:?} is not a value of {name}"));
             }
         }

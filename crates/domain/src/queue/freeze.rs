@@ -68,7 +68,7 @@ impl FreezeState {
 /// one; `None` if it does not end, or after too many freezes to count.
 pub(super) fn prolonged(rules: &[String], at: Timestamp, wait: Span) -> Option<Span> {
     let (mut now, mut left) = (at, wait);
-    for _ in 0..LINKED {
+    for _ in 0..4 * LINKED {
         let state = FreezeState::at(rules, now);
         if let Some(freeze) = state.in_force {
             now = freeze.until?;

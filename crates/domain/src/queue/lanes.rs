@@ -415,7 +415,12 @@ pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
     if successors.len() > depth {
         successors.sort_by_key(|run| (run.ahead.len(), run.number));
     }
-    if successors.iter().take(depth).any(|run| run.status.is_running()) {
+    let members: Vec<&Entry> =
+        failed.group.iter().filter_map(|member| queue.entry(member.entry)).collect();
+    // During a freeze an urgent one would land only with others that are held.
+    let is_urgent = members.iter().any(|member| member.priority.is_urgent());
+    let counts = |run: &TestRun| !is_urgent || !frozen::holds_landing(queue, run);
+    if successors.iter().take(depth).any(|run| run.status.is_running() && counts(run)) {
         return Some(Absolver::Running);
     }
     let full = successors.len() >= depth;
@@ -424,13 +429,15 @@ pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
         return None;
     }
     // One more group can still be built on it.
-    let members: Vec<&Entry> =
-        failed.group.iter().filter_map(|member| queue.entry(member.entry)).collect();
     let behind = members.last().map(|last| OrderKey::of(last))?;
     let next = queue.behind(behind).find(|entry| {
         entry.waits_in_line() && members.iter().any(|member| meet(queue.mode(), member, entry))
     });
-    next.filter(|next| !frozen::holds_tests(queue, next))
+    let is_held = |next: &Entry| {
+        let lands_later = is_urgent && !next.priority.is_urgent();
+        frozen::holds_tests(queue, next) || (lands_later && frozen::in_force(queue).is_some())
+    };
+    next.filter(|next| !is_held(next))
         .filter(|next| !waits_for(queue, failed, next, &mut BTreeSet::new()))
         .map(|next| Absolver::Next(next.pr))
 }

@@ -157,6 +157,9 @@ fn is_pending(world: &World, wanted: Awaited) -> bool {
 /// During a freeze without an end, urgent pull requests merge or leave whatever else is in the line.
 pub(crate) fn check_urgent_during_freeze(world: &mut World, urgent: &BTreeSet<u32>) {
     apply(world, &Op::HostBack);
+    if let Some(first) = urgent.first() {
+        apply(world, &Op::Submit(*first, Some(0), None));
+    }
     let freezes = Some(vec!["2026-01-01T00:00/..[UTC]".to_owned()]);
     apply(world, &Op::Set(Box::new(SettingsPatch { freezes, ..SettingsPatch::default() })));
     for pr in urgent {

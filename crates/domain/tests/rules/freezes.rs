@@ -174,7 +174,7 @@ fn an_estimate_includes_the_freezes() {
     assert_eq!(later, Some(until(&world, "2026-01-01T06:00:00Z")), "at the end of the freeze");
     update(&mut world, freezes(&["2026-01-01T00:20/..[UTC]"]), None);
     let open = of(&world, 1, &minutes(90));
-    assert_eq!((open.time, matches!(open.basis, Basis::Waits(Some(_)))), (None, true));
+    assert_eq!((open.time, open.basis), (None, Basis::Waits(Some(waits(&world, 1)))));
     let urgent = |world: &mut World| world.submit(1, Some(0)).expect("submitted again");
     urgent(&mut world);
     assert!(of(&world, 1, &minutes(90)).time.is_some(), "a freeze does not delay an urgent one");
@@ -194,6 +194,48 @@ fn an_urgent_pull_request_is_not_built_on_one_that_was_urgent() {
         assert_eq!(world.landed, [2], "#1 is held");
         assert_eq!(waits(&world, 1), holidays());
     }
+}
+
+#[test]
+fn urgent_pull_requests_keep_their_order_when_a_freeze_moves_one_that_was_urgent() {
+    let mut world = world(Mode::Single, &[]);
+    for pr in [1, 2, 3] {
+        world.submit(pr, Some(0)).expect("submitted");
+    }
+    build_all(&mut world);
+    world.submit(1, Some(100)).expect("submitted again");
+    assert_eq!(states(&world).first().map(|(pr, _)| *pr), Some(1), "others are built on it");
+    update(&mut world, freezes(&[HOLIDAYS]), None);
+    world.settle();
+    assert_eq!(world.landed, [2, 3]);
+}
+
+#[test]
+fn an_urgent_pull_request_does_not_wait_for_one_that_is_held() {
+    let conflict = std::iter::once((1, 2)).collect();
+    let mut settings = Settings::new(Mode::Single, 3).expect("valid settings");
+    settings.freezes = vec![HOLIDAYS.to_owned()];
+    let mut world = World::new(settings, Rules { conflict, ..Rules::default() });
+    world.submit(1, Some(0)).expect("submitted");
+    world.submit(2, Some(0)).expect("submitted");
+    build_all(&mut world);
+    assert_eq!(waits(&world, 2), WaitReason::ConflictWithAhead { pr: PrNumber(1) });
+    world.submit(1, Some(100)).expect("submitted again");
+    world.settle();
+    assert_eq!(world.landed, [2]);
+}
+
+#[test]
+fn an_estimate_without_tests_during_freezes_counts_the_time_outside_them() {
+    let mut world = world(Mode::Single, &["01:00/06:00[UTC]"]);
+    let off = SettingsPatch { test_while_frozen: Some(false), ..SettingsPatch::default() };
+    update(&mut world, off, None);
+    submit(&mut world, &[1, 2, 3, 4]);
+    let of = |pr| estimate(&world.queue, PrNumber(pr), &[Span::minutes(90)], world.at).time;
+    let until = |text| Timestamp::parse(text).expect("RFC 3339").since(world.at);
+    assert_eq!(of(1), Some(until("2026-01-01T06:00:00Z")), "its run continues during the freeze");
+    // An hour passes before the freeze, and two after it.
+    assert_eq!(of(4), Some(until("2026-01-01T08:00:00Z")));
 }
 
 #[test]

@@ -266,11 +266,10 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
     if let Some(freeze) = &header.freeze.in_force {
         let title = sentence(&frozen(freeze.until, None));
         let reason = freeze.reason.as_deref().map(|reason| sentence(&plain(reason, 500)));
-        let tested = match header.settings.test_while_frozen {
-            true => {
-                "Pull requests are tested, and merge when the freeze ends. Urgent pull requests merge now."
-            }
-            false => "Until the freeze ends, only urgent pull requests are tested and merged.",
+        let tested = if header.settings.test_while_frozen {
+            "Pull requests are tested, and merge when the freeze ends. Urgent pull requests merge now."
+        } else {
+            "Until the freeze ends, only urgent pull requests are tested and merged."
         };
         let text = reason.into_iter().chain([tested.to_owned()]).collect::<Vec<_>>().join(" ");
         notices.push(Block::notice(Tone::Warning, "pause", &title, &text));

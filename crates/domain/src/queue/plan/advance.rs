@@ -198,6 +198,7 @@ pub(super) fn leave_the_front(builder: &mut TransitionBuilder, id: EntryId) {
     }
     leave::requeue_all_on(builder, entry.pr, reason);
     wait_by_priority(builder, &entry);
+    leave::release_held_by(builder, entry.pr);
 }
 
 fn wait_by_priority(builder: &mut TransitionBuilder, entry: &Entry) {

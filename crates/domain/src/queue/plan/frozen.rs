@@ -26,7 +26,7 @@ pub(super) fn apply_rules(builder: &mut TransitionBuilder) {
     match now.in_force {
         Some(freeze) if before.in_force.as_ref() == Some(&freeze) => {}
         Some(Freeze { until, reason }) => {
-            builder.decision(Decision::FreezeStarted { until, reason })
+            builder.decision(Decision::FreezeStarted { until, reason });
         }
         None if before.in_force.is_some() => builder.decision(Decision::FreezeEnded),
         None => {}
@@ -54,25 +54,27 @@ pub(in super::super) fn holds_tests(queue: &Queue, entry: &Entry) -> bool {
     !tests && in_force(queue).is_some() && !entry.priority.is_urgent()
 }
 
-/// During a freeze, moves an urgent entry ahead of those that are held, so that it is not built on
+/// During a freeze, moves an urgent entry ahead of the held ones, so that it is not built on
 /// them. Without a freeze it keeps its place behind one that was urgent before, or in the group of
 /// others. Returns whether there was such an entry.
 pub(super) fn put_urgent_first(builder: &mut TransitionBuilder) -> bool {
     if in_force(&builder.queue).is_none() {
         return false;
     }
-    let queue = builder.queue.clone();
-    let Some(id) = first_blocked(&queue) else { return false };
+    let queue = &builder.queue;
+    let Some(id) = first_blocked(queue) else { return false };
     let is_held = |entry: &&Entry| {
         matches!(entry.place, LinePosition::Front { .. })
             && !entry.priority.is_urgent()
-            && !leave::is_landing(&queue, entry)
+            && !leave::is_landing(queue, entry)
     };
-    let held: Vec<EntryId> = lanes::in_line(&queue).filter(is_held).map(|it| it.id).collect();
+    let held: Vec<EntryId> = lanes::in_line(queue).filter(is_held).map(|it| it.id).collect();
+    if held.is_empty() {
+        advance::go_to_the_front(builder, id);
+    }
     for entry in held {
         advance::leave_the_front(builder, entry);
     }
-    advance::go_to_the_front(builder, id);
     true
 }
 
@@ -85,8 +87,13 @@ fn first_blocked(queue: &Queue) -> Option<EntryId> {
             ahead.push(entry);
             continue;
         }
-        // It waits for one that it conflicts with, and is moved afterwards.
-        if matches!(entry.state, EntryState::Pending { held_by: Some(_), .. }) {
+        if let EntryState::Pending { held_by: Some(holder), .. } = entry.state {
+            let holder = queue.entry_of(holder);
+            let is_held = |it: &Entry| !it.priority.is_urgent() && !leave::is_landing(queue, it);
+            if holder.is_some_and(is_held) {
+                return Some(entry.id);
+            }
+            // It is moved, if it has to be, when the other one has landed or left.
             continue;
         }
         let run = entry.state.run().and_then(|run| queue.run(run));
