@@ -186,8 +186,8 @@ async fn openapi_generator_makes_a_client_in_go_that_works() {
 
 /// The description with the repository and the branch of the test, so that the fuzzer gets past looking
 /// them up, without idempotency keys, which it gives the same value in requests that differ, without
-/// a format that it cannot write, and with webhooks for named hosts: a schema cannot say which addresses
-/// a host may have.
+/// a format that it cannot write, with webhooks for named hosts and with two freezes: a schema cannot say
+/// which addresses a host may have, and which times and time zones there are.
 fn narrowed() -> String {
     let text = signalbox::openapi_document();
     let mut document: Value = serde_json::from_str(&text).expect("JSON");
@@ -203,6 +203,12 @@ fn narrowed() -> String {
     assert!(url.contains(port), "{url}");
     let url = url.replace(port, "(:([1-9][0-9]{0,3})?)?");
     document["components"]["schemas"]["HookText"]["pattern"] = json!(url);
+    let schemas = document["components"]["schemas"].as_object_mut().expect("schemas");
+    for freeze in schemas.values_mut().filter_map(|it| it.pointer_mut("/properties/freezes/items"))
+    {
+        *freeze =
+            json!({"enum": ["22:00/06:00[UTC]", "Fri 16:00/Mon 08:00[Europe/Berlin] weekend"]});
+    }
     let paths = document["paths"].as_object_mut().expect("paths");
     for operation in paths.values_mut().filter_map(|item| item.get_mut("post")) {
         if let Some(Value::Array(parameters)) = operation.get_mut("parameters") {

@@ -165,6 +165,13 @@ pub(super) fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     BatchingRuleReply::schemas(schemas);
 }
 
+/// The characters of a rule for freezes: `START/END[TIME ZONE] REASON`, without commas and control
+/// characters. A pattern cannot say which dates and time zones there are.
+const FORM_OF_FREEZE: &str = concat!(
+    r"^[^\[,/\x00-\x1f\x7f-\x9f]+/[^\[,\x00-\x1f\x7f-\x9f]+",
+    r"\[[^\],\x00-\x1f\x7f-\x9f]+\][^,\x00-\x1f\x7f-\x9f]*$"
+);
+
 /// The schema of a setting in a reply or, with its bounds and `null`, in a request.
 pub(super) fn schema(spec: &SettingSpec, request: bool) -> RefOr<Schema> {
     let of = |plain: Type| {
@@ -204,7 +211,9 @@ pub(super) fn schema(spec: &SettingSpec, request: bool) -> RefOr<Schema> {
             } else {
                 let name = ObjectBuilder::new().schema_type(Type::String);
                 let (least, most) = (request.then_some(1), request.then_some(MAX_NAME));
-                name.min_length(least).max_length(most).into()
+                let is_freeze = request && spec.kind == SettingKind::Freezes;
+                let form = is_freeze.then_some(FORM_OF_FREEZE);
+                name.min_length(least).max_length(most).pattern(form).into()
             };
             let list = ArrayBuilder::new().items(item).description(doc);
             let list = list.max_items(request.then_some(MAX_LIST));
