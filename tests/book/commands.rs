@@ -1,6 +1,6 @@
 //! Commands that pages show: `signalbox …` parses with the real command line, `just …` names a recipe.
 
-use signalbox_domain::queue::{SettingKind, setting};
+use signalbox_domain::queue::setting;
 
 use crate::page::{Page, none, pages, root};
 
@@ -125,12 +125,8 @@ fn wrong(arguments: &[String]) -> Option<String> {
                 "no" => "false",
                 value => value,
             };
-            let lines = match spec.kind {
-                SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Freezes => {
-                    value.replace(',', "\n")
-                }
-                _ => value.to_owned(),
-            };
+            let is_list = spec.kind.is_list();
+            let lines = if is_list { value.replace(',', "\n") } else { value.to_owned() };
             if spec.parse(&lines).is_none_or(|value| spec.check(&value).is_err()) {
                 return Some(format!("{value:?} is not a value of {name}"));
             }

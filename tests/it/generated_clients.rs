@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
+use signalbox_domain::queue::Settings;
 use tempfile::TempDir;
 
 use crate::harness::{On, System};
@@ -219,6 +220,34 @@ fn narrowed() -> String {
         }
     }
     document.to_string().replace("github.com", "git.local")
+}
+
+#[test]
+fn the_description_of_freezes_has_the_form_of_their_rules() {
+    let document: Value = serde_json::from_str(&signalbox::openapi_document()).expect("JSON");
+    let schema = &document["components"]["schemas"]["UpdateRequest"];
+    let schema = jsonschema::validator_for(&schema["properties"]["freezes"]["items"]);
+    let schema = schema.expect("a schema");
+    let accepted = |rule: &str| Settings::builder().freezes(vec![rule.to_owned()]).build().is_ok();
+    for rule in [
+        "22:00/06:00[UTC]",
+        " fri  16:00 / Mon 08:00 [America/Argentina/Buenos_Aires]weekend [sic] / x",
+        "2026-12-21T00:00/2027-01-04T08:00[Etc/GMT-3] holidays",
+        "2026-12-21T00:00/..[UTC] \u{fc}bung",
+    ] {
+        assert!(accepted(rule) && schema.is_valid(&json!(rule)), "{rule}");
+    }
+    for rule in [
+        "",
+        "22:00/06:00",
+        "22:00[UTC]",
+        "22:00/06:00[]",
+        "22:00/06:00[UTC] a, b",
+        "22:00/06:00[UTC] a\nb",
+        "22:00/06:00[UTC] a\u{85}b",
+    ] {
+        assert!(!accepted(rule) && !schema.is_valid(&json!(rule)), "{rule:?}");
+    }
 }
 
 #[test]

@@ -59,15 +59,8 @@ pub(crate) fn settings(given: &[String]) -> Result<BTreeMap<String, Setting>, Se
         let (name, value) =
             text.split_once('=').ok_or_else(|| SettingError::NoValue(text.clone()))?;
         let spec = setting(name).ok_or_else(|| SettingError::Unknown(name.to_owned()))?;
-        let lines = match spec.kind {
-            SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Freezes => {
-                value.replace(',', "\n")
-            }
-            SettingKind::Whole { .. }
-            | SettingKind::Flag
-            | SettingKind::Word(_)
-            | SettingKind::Text { .. } => value.to_owned(),
-        };
+        let is_list = spec.kind.is_list();
+        let lines = if is_list { value.replace(',', "\n") } else { value.to_owned() };
         let wrong = || SettingError::Value {
             name: name.to_owned(),
             value: value.to_owned(),

@@ -9,9 +9,10 @@ use crate::time::{Span, Timestamp};
 
 use super::freeze::prolonged;
 use super::lanes::{in_line, meet};
+use super::view::freeze;
 use super::{
-    Entry, EntryState, Freeze, LinePosition, Move, PassReason, Queue, QueueState, TestRun,
-    WaitReason, bisect, frozen, view_entry,
+    Entry, EntryState, LinePosition, Move, PassReason, Queue, QueueState, TestRun, WaitReason,
+    bisect, view_entry,
 };
 
 /// The percentile of earlier durations that counts as the usual one: the median.
@@ -99,9 +100,7 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
     };
     let time = Simulation::new(queue, &history, usual, now).merged_after(view.entry);
     let Some(time) = with_freezes(queue, view.entry, time, now) else {
-        let frozen = frozen::in_force(queue).cloned();
-        let frozen = frozen.map(|Freeze { until, reason }| WaitReason::Frozen { until, reason });
-        return none(ahead, Basis::Waits(frozen.or(view.waits)));
+        return none(ahead, Basis::Waits(freeze(queue).or(view.waits)));
     };
     let overdue = overdue(queue, view.entry, history.last().copied(), now);
     Estimate { time: Some(time), runs, ahead, basis: Basis::Runs { usual, overdue } }

@@ -177,7 +177,7 @@ fn red_target(queue: &Queue) -> Option<WaitReason> {
 }
 
 /// The freeze that is in force.
-fn freeze(queue: &Queue) -> Option<WaitReason> {
+pub(super) fn freeze(queue: &Queue) -> Option<WaitReason> {
     let Freeze { until, reason } = frozen::in_force(queue)?.clone();
     Some(WaitReason::Frozen { until, reason })
 }

@@ -9,7 +9,7 @@ use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use crate::ids::PrNumber;
 
 use super::order::OrderKey;
-use super::{Entry, EntryState};
+use super::{Entry, EntryState, LinePosition};
 
 /// The waiting entries of the line.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub(super) struct Waiting {
     held: RedBlackTreeSetSync<(PrNumber, PrNumber)>,
     /// The number of entries that wait as parts of bisected batches.
     pub(super) parts: usize,
+    /// The number of urgent entries in the line, whether they wait or not.
+    pub(super) urgent: usize,
 }
 
 impl Default for Waiting {
@@ -34,8 +36,14 @@ impl Default for Waiting {
             blockers: RedBlackTreeSetSync::new_sync(),
             held: RedBlackTreeSetSync::new_sync(),
             parts: 0,
+            urgent: 0,
         }
     }
+}
+
+/// Whether an entry is in the line and urgent.
+fn is_urgent(entry: &Entry) -> bool {
+    entry.place != LinePosition::Outside && entry.priority.is_urgent()
 }
 
 impl Waiting {
@@ -69,6 +77,7 @@ impl Waiting {
     }
 
     fn remove(&mut self, old: &Entry) {
+        self.urgent -= usize::from(is_urgent(old));
         if let EntryState::Pending { held_by: Some(holder), .. } = &old.state {
             self.held.remove_mut(&(*holder, old.pr));
         }
@@ -83,6 +92,7 @@ impl Waiting {
     }
 
     fn add(&mut self, new: &Entry) {
+        self.urgent += usize::from(is_urgent(new));
         if let EntryState::Pending { held_by: Some(holder), .. } = &new.state {
             self.held.insert_mut((*holder, new.pr));
         }

@@ -3,8 +3,8 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Basis, Command, Decision, Effect, Fact, Freeze, Mode, PrState, RequestedState, Settings,
-    SettingsPatch, WaitReason, estimate, next_deadline,
+    Basis, Command, Decision, Effect, Fact, Freeze, Mode, PrState, ReparentingMode, RequestedState,
+    Settings, SettingsPatch, WaitReason, estimate, next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::{Span, Timestamp};
@@ -238,15 +238,21 @@ fn an_estimate_without_tests_during_freezes_counts_the_time_outside_them() {
     assert_eq!(of(4), Some(until("2026-01-01T08:00:00Z")));
 }
 
-#[test]
-fn an_urgent_pull_request_does_not_pass_by_the_run_of_one_that_is_held() {
-    let mut world = world(Mode::Single, &[HOLIDAYS]);
+/// A queue that merges optimistically and tests two pull requests, of which the first is urgent.
+fn urgent_before_another(freezes: &[&str]) -> World {
+    let mut world = world(Mode::Single, freezes);
     let optimistic =
         SettingsPatch { can_optimistically_merge: Some(true), ..SettingsPatch::default() };
     update(&mut world, optimistic, None);
     world.submit(1, Some(0)).expect("submitted");
     submit(&mut world, &[2]);
     build_all(&mut world);
+    world
+}
+
+#[test]
+fn an_urgent_pull_request_does_not_pass_by_the_run_of_one_that_is_held() {
+    let mut world = urgent_before_another(&[HOLIDAYS]);
     checks_end(&mut world, 2);
     world.settle();
     assert_eq!(world.landed, [1]);
@@ -258,13 +264,7 @@ fn an_urgent_pull_request_does_not_pass_by_the_run_of_one_that_is_held() {
 
 #[test]
 fn a_freeze_that_begins_returns_urgent_ones_from_the_runs_of_others() {
-    let mut world = world(Mode::Single, &[]);
-    let optimistic =
-        SettingsPatch { can_optimistically_merge: Some(true), ..SettingsPatch::default() };
-    update(&mut world, optimistic, None);
-    world.submit(1, Some(0)).expect("submitted");
-    submit(&mut world, &[2]);
-    build_all(&mut world);
+    let mut world = urgent_before_another(&[]);
     update(&mut world, SettingsPatch::default(), Some(RequestedState::Paused));
     checks_end(&mut world, 2);
     let passed =
@@ -303,6 +303,30 @@ fn a_batch_that_fails_behind_what_is_held_is_bisected_in_place() {
         assert!(world.ended.contains(&PrNumber(3)), "#3 fails: {:?}", states(&world));
         assert_eq!((waits(&world, 1), waits(&world, 2)), (holidays(), holidays()), "{mode:?}");
     }
+}
+
+/// It may need #1, which has passed and waits for the end of the freeze.
+#[test]
+fn one_that_failed_beside_the_line_waits_for_the_end_of_the_freeze() {
+    let settings = Settings::builder()
+        .concurrency(3_u32)
+        .bisection_concurrency(3_u32)
+        .reparenting_mode(ReparentingMode::All);
+    let mut world = World::new(settings.build().expect("valid settings"), bad(&[2]));
+    submit(&mut world, &[1, 2]);
+    build_all(&mut world);
+    checks_end(&mut world, 2);
+    assert!(world.queue.entry_of(PrNumber(2)).is_some_and(|it| it.aside().is_some()));
+    checks_end(&mut world, 2);
+    let prs = vec![PrNumber(1)];
+    assert_eq!(waits(&world, 2), WaitReason::PredecessorTesting { prs });
+    update(&mut world, freezes(&[HOLIDAYS]), None);
+    world.settle();
+    assert_eq!((waits(&world, 1), waits(&world, 2)), (holidays(), holidays()));
+    pass_time_until(&mut world, end());
+    world.settle();
+    assert_eq!(world.landed, [1]);
+    assert!(world.ended.contains(&PrNumber(2)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use signalbox_domain::queue::{PrState, QueueState};
 use signalbox_domain::time::Timestamp;
 use signalbox_services::SeenQueue;
-use signalbox_wording::Tone;
+use signalbox_wording::{Tone, frozen};
 
 use super::QueueAddress;
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
@@ -66,7 +66,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             | QueueState::Running
             | QueueState::Draining
             | QueueState::SwitchingModes { .. } => match &header.freeze.in_force {
-                Some(_) => "frozen".to_owned(),
+                Some(freeze) => plain(&frozen(freeze.until, freeze.reason.as_deref()), 120),
                 None => String::new(),
             },
         });

@@ -38,14 +38,18 @@ pub(in super::super) const fn in_force(queue: &Queue) -> Option<&Freeze> {
     queue.header.freeze.in_force.as_ref()
 }
 
+/// Whether a freeze keeps everything in the line from landing, because none of it is urgent.
+pub(super) fn holds_all(queue: &Queue) -> bool {
+    in_force(queue).is_some() && queue.waiting.urgent == 0
+}
+
 /// Whether a freeze keeps a passed run from landing, because a pull request that would land with it is
 /// not urgent. What lands already does not count.
 pub(in super::super) fn holds_landing(queue: &Queue, run: &TestRun) -> bool {
-    let members = || run.group.iter().filter_map(|member| queue.entry(member.entry));
+    let is_held = |entry: &Entry| !entry.priority.is_urgent() && !leave::is_landing(queue, entry);
+    let mut members = run.group.iter().filter_map(|member| queue.entry(member.entry));
     in_force(queue).is_some()
-        && members()
-            .chain(lanes::live_ahead(queue, run))
-            .any(|entry| !entry.priority.is_urgent() && !leave::is_landing(queue, entry))
+        && (members.any(is_held) || lanes::live_ahead(queue, run).any(is_held))
 }
 
 /// Whether a freeze keeps an entry from being tested.
@@ -58,10 +62,10 @@ pub(in super::super) fn holds_tests(queue: &Queue, entry: &Entry) -> bool {
 /// them. Without a freeze it keeps its place behind one that was urgent before, or in the group of
 /// others. Returns whether there was such an entry.
 pub(super) fn put_urgent_first(builder: &mut TransitionBuilder) -> bool {
-    if in_force(&builder.queue).is_none() {
+    let queue = &builder.queue;
+    if in_force(queue).is_none() || holds_all(queue) {
         return false;
     }
-    let queue = &builder.queue;
     let Some(id) = first_blocked(queue) else { return false };
     let is_held = |entry: &&Entry| {
         matches!(entry.place, LinePosition::Front { .. })

@@ -67,6 +67,9 @@ fn next_to_land(builder: &mut TransitionBuilder) -> Option<RunId> {
 pub(super) fn first_to_land(queue: &Queue) -> (Option<RunId>, Vec<(Numbered, PrNumber)>) {
     let mut first: Option<(usize, Numbered)> = None;
     let mut waiting = Vec::new();
+    if frozen::holds_all(queue) {
+        return (None, waiting);
+    }
     for numbered in queue.by_status.passed() {
         let Some(run) = queue.run(numbered.1) else { continue };
         let is_aside = || queue.started.of_run(run.id).any(|entry| entry.aside().is_some());

@@ -47,6 +47,16 @@ pub enum SettingKind {
     Freezes,
 }
 
+impl SettingKind {
+    /// Whether its text has one item per line.
+    pub const fn is_list(self) -> bool {
+        match self {
+            Self::Names { .. } | Self::Rules | Self::Freezes => true,
+            Self::Whole { .. } | Self::Flag | Self::Word(_) | Self::Text { .. } => false,
+        }
+    }
+}
+
 /// A value of any setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingValue {
