@@ -46,6 +46,8 @@ const PARTS: [(&str, &[&str]); 13] = [
             "signalbox-git",
             // An import checks its files before it sends any.
             "signalbox-reports",
+            // The form of a history.
+            "signalbox-simulator",
             "signalbox-terminal",
             DOMAIN,
             WORDING,

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use signalbox_tests::not_tested;
 use tempfile::TempDir;
 
 use crate::harness::{On, System, program};
@@ -283,4 +284,119 @@ fn no_command_makes_a_database_in_the_default_folder() {
     assert!(text(&made.stderr).contains("created a new database: "), "{made:?}");
     let again = signalbox(folder.path(), &named, &["org", "create", "beta"]);
     assert_eq!(text(&again.stderr), "");
+}
+
+/// What a real queue did, simulated: the settings and the times come from the server.
+#[tokio::test]
+async fn a_history_of_a_queue_is_simulated() {
+    let check = "sleep 0.3; test ! -e broken.txt\n";
+    let system = System::new(On::Sqlite, check, 2).await;
+    for (name, file) in [("one", "one.txt"), ("two", "broken.txt"), ("three", "three.txt")] {
+        let pr = system.pull_request(name, &[(file, "new\n")]);
+        system.submit(pr).await;
+        system.until_state(pr, if name == "two" { "FAILED" } else { "MERGED" }).await;
+    }
+    let url = system.url();
+    let variables = [("SIGNALBOX_SERVER", url.as_str()), ("SIGNALBOX_TOKEN", system.token())];
+    let folder = TempDir::new().expect("a folder");
+    let recorded = |since: &str| {
+        let args = ["queue", "history", "--repo", "git.local/acme/calc", "--since", since];
+        succeeded(&signalbox(folder.path(), &variables, &args))
+    };
+    let history = recorded("1h");
+    let lines: Vec<Value> =
+        history.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines[0]["settings"]["concurrency"], 2, "{history}");
+    let seen = |line: &Value| (line["number"].clone(), line["outcome"].clone());
+    let seen: Vec<_> = lines[1..].iter().map(seen).collect();
+    let of = |number: u64, outcome: &str| (number.into(), outcome.into());
+    assert_eq!(seen, [of(1, "MERGED"), of(2, "FAILED"), of(3, "MERGED")]);
+    for line in &lines[1..] {
+        let minutes = line["testMinutes"].as_f64().expect("a test");
+        assert!(minutes * 60.0 > 0.3, "{line}");
+    }
+    assert_eq!(recorded("2100-01-01T00:00:00Z").lines().count(), 1);
+    std::fs::write(folder.path().join("history.jsonl"), &history).expect("written");
+    let simulate =
+        ["simulate", "--history", "history.jsonl", "--host-seconds", "0", "--batch-size", "1,2"];
+    let table = succeeded(&signalbox(folder.path(), &[], &simulate));
+    assert!(table.starts_with("3 pull requests from 20"), "{table}");
+    assert!(
+        table.contains("as it was") && table.contains("Simulated with the recorded settings"),
+        "{table}"
+    );
+    let missing = ["simulate", "--history", "missing.jsonl"];
+    assert!(complaint(&signalbox(folder.path(), &[], &missing)).contains("missing.jsonl"));
+    let both = ["simulate", "--history", "history.jsonl", "--failing", "0.1"];
+    assert_eq!(signalbox(folder.path(), &[], &both).status.code(), Some(2));
+}
+
+/// The conversion of what GitHub answers, by the program that the script gives to `gh`.
+#[test]
+fn pull_requests_of_github_become_a_history() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/simulate");
+    let program = std::fs::read_to_string(folder.join("github-history.jq")).expect("the program");
+    let run = |began: &str, ended: &str| json!({ "startedAt": format!("2026-09-17T{began}:00Z"), "completedAt": format!("2026-09-17T{ended}:00Z") });
+    let tested = |state: &str, runs: Value| json!({ "commit": { "statusCheckRollup": { "state": state, "contexts": { "nodes": runs } } } });
+    let untested = json!({ "commit": { "statusCheckRollup": null } });
+    let pull_request = |number: u32, approved: &[&str], commits: Value| {
+        let at = |at: &&str| json!({ "submittedAt": format!("2026-09-17T{at}:00Z") });
+        let reviews: Vec<Value> = approved.iter().map(at).collect();
+        json!({
+            "number": number, "mergedAt": "2026-09-17T12:00:00Z",
+            "reviews": { "nodes": reviews }, "commits": { "nodes": commits },
+        })
+    };
+    let nodes = json!([
+        // Only failures after the first approval count; a run without an end and a status do not.
+        pull_request(
+            12,
+            &["09:00", "11:00"],
+            json!([
+                tested("FAILURE", json!([run("08:00", "08:20")])),
+                tested("FAILURE", json!([run("09:30", "09:50"), run("09:31", "10:00")])),
+                untested,
+                tested(
+                    "SUCCESS",
+                    json!([run("10:30", "10:55"), {}, { "startedAt": "2026-09-17T10:30:00Z", "completedAt": null }])
+                ),
+            ])
+        ),
+        pull_request(13, &[], json!([untested])),
+        pull_request(14, &["11:30"], json!([tested("SUCCESS", json!([run("11:00", "11:40")]))])),
+    ]);
+    let page = json!({ "data": { "search": { "nodes": nodes } } });
+    let input = TempDir::new().expect("a folder");
+    std::fs::write(input.path().join("page.json"), page.to_string()).expect("written");
+    let done =
+        Command::new("jq").args(["-c", &program]).arg(input.path().join("page.json")).output();
+    let Ok(done) = done else {
+        return not_tested("jq is not installed");
+    };
+    let lines = succeeded(&done);
+    let read: Vec<Value> =
+        lines.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
+    let stay = |number: u32, queued: &str, ended: &str, outcome: &str, minutes: Option<u32>| {
+        let mut stay = json!({
+            "number": number, "queuedAt": format!("2026-09-17T{queued}:00Z"),
+            "endedAt": format!("2026-09-17T{ended}:00Z"), "outcome": outcome,
+        });
+        if let Some(minutes) = minutes {
+            stay["testMinutes"] = minutes.into();
+        }
+        stay
+    };
+    assert_eq!(
+        read,
+        [
+            stay(12, "09:30", "10:00", "FAILED", Some(30)),
+            stay(12, "10:30", "12:00", "MERGED", Some(25)),
+            stay(13, "12:00", "12:00", "MERGED", None),
+            stay(14, "11:30", "12:00", "MERGED", Some(40)),
+        ]
+    );
+    std::fs::write(input.path().join("history.jsonl"), &lines).expect("written");
+    let simulate = ["simulate", "--history", "history.jsonl", "--concurrency", "2,4"];
+    let table = succeeded(&signalbox(input.path(), &[], &simulate));
+    assert!(table.contains("has no settings"), "{table}");
 }

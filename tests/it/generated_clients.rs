@@ -6,17 +6,13 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use signalbox_domain::queue::Settings;
+use signalbox_tests::not_tested;
 use tempfile::TempDir;
 
 use crate::harness::{On, System};
 
 /// What `tests/fetch tests/clients FOLDER` has installed.
 struct Installed(PathBuf);
-
-#[expect(clippy::print_stdout, reason = "what is not tested belongs to the run's output")]
-fn not_tested(why: &str) {
-    println!("not tested: {why}");
-}
 
 fn installed() -> Option<Installed> {
     let folder = std::env::var_os("SIGNALBOX_CLIENTS").map(|it| Installed(it.into()));

@@ -169,9 +169,11 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox events tail --type pull_request.merged"
     )]
     Events(signalbox_cli::Events),
-    /// Simulate a merge queue: compare settings on a stated workload, without a server.
+    /// Simulate a merge queue: compare settings on a stated workload, or on what a queue did, without a
+    /// server.
     #[command(
-        after_help = "Example: signalbox simulate --per-hour 20 --failing 0.05 --concurrency 10,20 --batch-size 1,4"
+        after_help = "Example: signalbox simulate --per-hour 20 --failing 0.05 --concurrency 10,20 --batch-size 1,4\n\n\
+                      Example: signalbox queue history --repo git.local/acme/calc | signalbox simulate --history - --batch-size 1,4"
     )]
     Simulate(signalbox_simulator::Simulate),
     /// Check the configuration.
@@ -308,7 +310,11 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
         Command::Audit(action) => signalbox_admin::audit(&Signalbox(flags), action).await?,
         Command::Events(action) => signalbox_cli::events(action).await?,
         Command::Simulate(simulate) => {
-            let text = simulate.run()?;
+            let read = |file: &PathBuf| {
+                signalbox_terminal::read(file).map_err(AppError::failed(file.display().to_string()))
+            };
+            let history = simulate.history.as_ref().map(read).transpose()?;
+            let text = simulate.run(history.as_deref())?;
             simulate.format.say(&text, || text.clone());
         }
         Command::Manuals(manuals) => {

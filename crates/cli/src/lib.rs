@@ -8,6 +8,7 @@ mod gate;
 mod import;
 mod proof;
 mod queue;
+mod queue_history;
 mod queue_set;
 mod queue_status;
 mod queue_watch;

@@ -1,6 +1,5 @@
 //! `signalbox proof`: what landed, and its verification in a clone.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -84,14 +83,8 @@ pub async fn proof(action: Proof) -> Result<(), CliError> {
 
 async fn recorded(of: Recorded) -> Result<Entry, CliError> {
     if let Some(file) = of.record {
-        let unreadable = |error| CliError::File { file: file.clone(), error };
-        let text = if file.as_os_str() == "-" {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(unreadable)?;
-            text
-        } else {
-            std::fs::read_to_string(&file).map_err(unreadable)?
-        };
+        let text = signalbox_terminal::read(&file);
+        let text = text.map_err(|error| CliError::File { file: file.clone(), error })?;
         return serde_json::from_str(&text)
             .map_err(|error| CliError::Record { problem: error.to_string() });
     }

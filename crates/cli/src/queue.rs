@@ -11,7 +11,7 @@ use signalbox_terminal::{Format, say_json};
 use signalbox_wording::shell_word;
 
 use crate::server::{Repository, Server, repo, show};
-use crate::{CliError, queue_set, queue_status, queue_watch, queue_why};
+use crate::{CliError, queue_history, queue_set, queue_status, queue_watch, queue_why};
 
 /// The server and the queue.
 #[derive(Args)]
@@ -84,6 +84,19 @@ pub enum Queue {
     Show {
         /// The number of the pull request.
         number: u32,
+        #[command(flatten)]
+        place: QueueArgs,
+    },
+    /// Print what a queue did, as JSON lines for signalbox simulate --history: its settings, and when each
+    /// pull request entered the line and left the queue.
+    #[command(
+        after_help = "Example: signalbox queue history --repo git.local/acme/calc --since 14d > history.jsonl"
+    )]
+    History {
+        /// Only pull requests that left the queue later: a duration before now, such as 14d or 12h, or a
+        /// time, such as 2026-09-01T00:00:00Z.
+        #[arg(long, value_name = "TIME", default_value = "14d")]
+        since: String,
         #[command(flatten)]
         place: QueueArgs,
     },
@@ -214,6 +227,7 @@ async fn run(action: Queue) -> Result<Option<(QueueArgs, u32)>, CliError> {
             }
             Ok(())
         }
+        Queue::History { since, place } => queue_history::history(&place, &since).await,
         Queue::Why { number, place } => queue_why::why(&place, number).await,
         Queue::Cancel { number, place } => {
             done(&place, "cancelled", async |client, queue| client.cancel(&queue, number).await)

@@ -5,7 +5,7 @@
 //! | topic | methods |
 //! |---|---|
 //! | queues | [`create_queue`](Client::create_queue), [`update_queue`](Client::update_queue), [`delete_queue`](Client::delete_queue), [`queue`](Client::queue), [`list_queues`](Client::list_queues) |
-//! | pull requests | [`submit`](Client::submit), [`cancel`](Client::cancel), [`restart`](Client::restart), [`entry`](Client::entry), [`explain_failure`](Client::explain_failure) |
+//! | pull requests | [`submit`](Client::submit), [`cancel`](Client::cancel), [`restart`](Client::restart), [`entry`](Client::entry), [`passages`](Client::passages), [`explain_failure`](Client::explain_failure) |
 //! | test results | [`upload`](Client::upload) |
 //! | flaky tests | [`unhealthy_tests`](Client::unhealthy_tests), [`quarantined_tests`](Client::quarantined_tests), [`override_quarantine`](Client::override_quarantine), [`flag_test`](Client::flag_test) |
 //! | imports | [`import`](Client::import), [`upload_progress`](Client::upload_progress), [`finish_import`](Client::finish_import) |
@@ -45,7 +45,8 @@ pub use imports::{
 };
 pub use queues::{
     BatchingRule, EntriesPage, EntriesQuery, Entry, Exit, Freeze, LandedChange, ListedQueue,
-    Priority, Proof, QueueChange, QueueList, QueueRef, QueueStatus, Repo, RequestedState, Setting,
+    Passage, PassageStep, Priority, Proof, QueueChange, QueueList, QueueRef, QueueStatus, Repo,
+    RequestedState, Setting,
 };
 pub use reply::{Done, Reply};
 pub use reqwest::StatusCode;

@@ -191,6 +191,28 @@ pub struct EntriesPage {
     pub next_cursor: Option<String>,
 }
 
+/// A pull request's way through a queue.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Passage {
+    /// Its number.
+    pub pr_number: u32,
+    /// Its priority: 0 is urgent, 100 the default.
+    pub priority_value: u32,
+    /// The steps, newest first.
+    #[serde(default)]
+    pub timeline: Vec<PassageStep>,
+}
+
+/// A step of a pull request through a queue.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PassageStep {
+    /// When it came to the state, in RFC 3339.
+    pub timestamp: String,
+    /// The state, upper case.
+    pub state: String,
+}
+
 /// How a pull request left a queue.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -339,6 +361,30 @@ impl Client {
             let page = client.entries(&queue, &query).await?.value;
             Ok((page.pull_requests, page.next_cursor.map(Some)))
         })
+    }
+
+    /// The ways of 1 to 50 pull requests through a queue.
+    pub async fn passages(
+        &self,
+        queue: &QueueRef,
+        numbers: &[u64],
+    ) -> Result<Vec<Passage>, ClientError> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Body {
+            prs: Vec<serde_json::Value>,
+            include_timeline: bool,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Found {
+            pull_requests: Vec<Passage>,
+        }
+        let prs = numbers.iter().map(|number| serde_json::json!({ "number": number })).collect();
+        let what = Body { prs, include_timeline: true };
+        let reply: Reply<Found> =
+            self.call("getSubmittedPullRequests", &Of { queue, what }).await?;
+        Ok(reply.value.pull_requests)
     }
 
     /// Why a pull request failed, or what has failed so far.

@@ -1,13 +1,16 @@
 //! The command `signalbox simulate`.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
 use signalbox_domain::queue::{BisectionMode, Mode, OptimizationMode, ReparentingMode, Settings};
 use signalbox_terminal::Format;
 
-use crate::written::{document, table};
-use crate::{Arrivals, Choice, Durations, Overlap, SimulationError, Study, Workload};
+use crate::written::{document, replay_document, replayed, table};
+use crate::{
+    Arrivals, Choice, Durations, History, Overlap, Replay, SimulationError, Study, Workload,
+};
 
 /// The most combinations of a grid.
 const MOST: usize = 400;
@@ -15,6 +18,15 @@ const MOST: usize = 400;
 /// The workload, the settings to compare, and the output.
 #[derive(Args, Clone, Debug)]
 pub struct Simulate {
+    /// Replay this file of `signalbox queue history`, or - for the standard input, instead of a stated
+    /// workload. What is not set is as in the history.
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Workload",
+        conflicts_with_all = ["pull_requests", "per_hour", "daily_swing", "failing", "overlap", "conflicting"]
+    )]
+    pub history: Option<PathBuf>,
     /// The number of pull requests.
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000, help_heading = "Workload")]
     pub pull_requests: u32,
@@ -25,9 +37,10 @@ pub struct Simulate {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Workload")]
     pub daily_swing: f64,
     /// Minutes of a test run: 30, evenly from 20 to 40 as 20-40, or lognormal with median 30 and
-    /// spread 0.35 as 30~0.35.
-    #[arg(long, value_name = "MINUTES", default_value = "30", help_heading = "Workload")]
-    pub test_minutes: Minutes,
+    /// spread 0.35 as 30~0.35. With --history: of test runs whose duration it does not have
+    /// [default: 30, or as others of the history].
+    #[arg(long, value_name = "MINUTES", help_heading = "Workload")]
+    pub test_minutes: Option<Minutes>,
     /// The share of pull requests that fail on their own.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, help_heading = "Workload")]
     pub failing: f64,
@@ -47,45 +60,37 @@ pub struct Simulate {
     /// The share of pull requests at the start whose minutes do not count.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Workload")]
     pub warm_up: f64,
-    /// The most test runs at the same time, including those of bisection. Several values are
-    /// compared.
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        value_delimiter = ',',
-        default_value = "20",
-        help_heading = "Settings"
-    )]
+    /// The most test runs at the same time, including those of bisection unless that has slots of its
+    /// own. Several values are compared [default: 20, or as in the history].
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', help_heading = "Settings")]
     pub concurrency: Vec<u32>,
+    /// The test slots that only bisection uses [default: none, or as in the history].
+    #[arg(long, value_name = "NUMBER", help_heading = "Settings")]
+    pub bisection_concurrency: Option<u32>,
     /// Failures reduce the number of test runs at the same time, and landings raise it again.
     #[arg(long, help_heading = "Settings")]
     pub adaptive_window: bool,
-    /// Failures never reduce the number of test runs at the same time below this number.
-    #[arg(long, value_name = "NUMBER", default_value_t = 3, help_heading = "Settings")]
-    pub window_floor: u32,
-    /// The size of batches; 1 tests every pull request alone. Several values are compared.
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        value_delimiter = ',',
-        default_value = "1",
-        help_heading = "Settings"
-    )]
+    /// Failures never reduce the number of test runs at the same time below this number [default: 3].
+    #[arg(long, value_name = "NUMBER", help_heading = "Settings")]
+    pub window_floor: Option<u32>,
+    /// The size of batches; 1 tests every pull request alone. Several values are compared
+    /// [default: 1, or as in the history].
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', help_heading = "Settings")]
     pub batch_size: Vec<u32>,
-    /// The most minutes that a batch waits to fill.
-    #[arg(long, value_name = "MINUTES", default_value_t = 5, help_heading = "Settings")]
-    pub batch_wait: u32,
+    /// The most minutes that a batch waits to fill [default: 5].
+    #[arg(long, value_name = "MINUTES", help_heading = "Settings")]
+    pub batch_wait: Option<u32>,
     /// Bisect failed batches in place instead of outside the line.
     #[arg(long, help_heading = "Settings")]
     pub bisect_in_place: bool,
     /// Which failed runs are tested beside the line while runs ahead are unfinished: off, batches or
-    /// all.
-    #[arg(long, value_name = "WHICH", default_value = "batches", value_parser = reparenting, help_heading = "Settings")]
-    pub reparenting: ReparentingMode,
+    /// all [default: batches].
+    #[arg(long, value_name = "WHICH", value_parser = reparenting, help_heading = "Settings")]
+    pub reparenting: Option<ReparentingMode>,
     /// The lowest probability of passing, in percent, at which a group is tested in the line, instead of
-    /// beside it first; 0 turns pretests off.
-    #[arg(long, value_name = "PERCENT", default_value_t = Settings::default().pretest_threshold, help_heading = "Settings")]
-    pub pretest_threshold: u32,
+    /// beside it first; 0 turns pretests off [default: 50].
+    #[arg(long, value_name = "PERCENT", help_heading = "Settings")]
+    pub pretest_threshold: Option<u32>,
     /// Skip bisection test runs whose result follows from earlier ones.
     #[arg(long, help_heading = "Settings")]
     pub skip_redundant_tests: bool,
@@ -95,9 +100,9 @@ pub struct Simulate {
     /// A passing run merges everything that its candidate contains.
     #[arg(long, help_heading = "Settings")]
     pub optimistic: bool,
-    /// How many later test runs the queue waits for before a failure is final.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Settings")]
-    pub pending_failure_depth: u32,
+    /// How many later test runs the queue waits for before a failure is final [default: 0].
+    #[arg(long, value_name = "NUMBER", help_heading = "Settings")]
+    pub pending_failure_depth: Option<u32>,
     /// The number of seeds, from 1 to 1000. Intervals need about 20.
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub seeds: u32,
@@ -107,10 +112,20 @@ pub struct Simulate {
 }
 
 impl Simulate {
-    /// Simulates every combination, and returns the result as text.
-    pub fn run(&self) -> Result<String, SimulationError> {
-        let study = Study::new(&self.workload(), self.choices()?, self.seeds)?;
-        Ok(if self.format.is_json() { document(&study) } else { table(&study) })
+    /// Simulates every combination, and returns the result as text. `history` is what `--history`
+    /// names.
+    pub fn run(&self, history: Option<&str>) -> Result<String, SimulationError> {
+        let Some(text) = history else {
+            let choices = self.choices(None)?;
+            let study = Study::new(&self.workload(), choices, self.seeds)?;
+            return Ok(if self.format.is_json() { document(&study) } else { table(&study) });
+        };
+        let conditions = self.workload().conditions();
+        let unknown = self.test_minutes.map(|it| it.0);
+        let history = History::parse(text, conditions, unknown)?;
+        let choices = self.choices(history.settings.as_ref())?;
+        let replay = Replay::new(&history, choices, self.seeds)?;
+        Ok(if self.format.is_json() { replay_document(&replay) } else { replayed(&replay) })
     }
 
     fn workload(&self) -> Workload {
@@ -124,7 +139,7 @@ impl Simulate {
         Workload {
             pull_requests: self.pull_requests,
             arrivals,
-            durations: self.test_minutes.0,
+            durations: self.test_minutes.map_or(Durations::Fixed { minutes: 30.0 }, |it| it.0),
             failing: self.failing,
             flaky: self.flaky,
             overlap: self.overlap.0,
@@ -134,39 +149,57 @@ impl Simulate {
         }
     }
 
-    fn choices(&self) -> Result<Vec<Choice>, SimulationError> {
-        let combinations = self.concurrency.len() * self.batch_size.len();
-        if combinations > MOST {
+    /// Every combination. What no flag sets is as in `recorded`.
+    fn choices(&self, recorded: Option<&Settings>) -> Result<Vec<Choice>, SimulationError> {
+        let or = |given: &[u32], default| match given {
+            [] => vec![default],
+            given => given.to_vec(),
+        };
+        let now = recorded.map(Choice::recorded);
+        let (slots, size) = now.as_ref().map_or((20, 1), |it| (it.concurrency, it.batch_size));
+        let (slots, sizes) = (or(&self.concurrency, slots), or(&self.batch_size, size));
+        if slots.len() * sizes.len() > MOST {
             return Err(SimulationError::Workload {
                 field: "number of combinations",
-                value: combinations.to_string(),
+                value: (slots.len() * sizes.len()).to_string(),
                 rule: "at most 400",
             });
         }
-        let others = Settings::builder()
-            .mode(if self.parallel { Mode::Parallel } else { Mode::Single })
-            .bisection_mode(if self.bisect_in_place {
-                BisectionMode::InPlace
-            } else {
-                BisectionMode::Aside
-            })
-            .optimization_mode(if self.skip_redundant_tests {
-                OptimizationMode::BisectionSkipRedundantTests
-            } else {
-                OptimizationMode::Off
-            })
-            .reparenting_mode(self.reparenting)
-            .pretest_threshold(self.pretest_threshold)
-            .adaptive_window(self.adaptive_window)
-            .window_floor(self.window_floor)
-            .can_optimistically_merge(self.optimistic)
-            .pending_failure_depth(self.pending_failure_depth)
-            .batching_max_wait_time_minutes(self.batch_wait)
-            .build()?;
-        let pairs = self.concurrency.iter().flat_map(|concurrency| {
-            self.batch_size.iter().map(move |batch_size| (*concurrency, *batch_size))
-        });
-        pairs.map(|(concurrency, size)| Choice::new(concurrency, size, &others)).collect()
+        let mut others = recorded.cloned().unwrap_or_default();
+        if self.parallel {
+            others.mode = Mode::Parallel;
+        }
+        if self.bisect_in_place {
+            others.bisection_mode = BisectionMode::InPlace;
+        }
+        if self.skip_redundant_tests {
+            others.optimization_mode = OptimizationMode::BisectionSkipRedundantTests;
+        }
+        others.adaptive_window |= self.adaptive_window;
+        others.can_optimistically_merge |= self.optimistic;
+        let numbers = [
+            (self.window_floor, &mut others.window_floor),
+            (self.batch_wait, &mut others.batching_max_wait_time_minutes),
+            (self.pretest_threshold, &mut others.pretest_threshold),
+            (self.pending_failure_depth, &mut others.pending_failure_depth),
+        ];
+        for (given, setting) in numbers {
+            *setting = given.unwrap_or(*setting);
+        }
+        others.reparenting_mode = self.reparenting.unwrap_or(others.reparenting_mode);
+        others.check()?;
+        let pairs = slots.iter().flat_map(|slots| sizes.iter().map(move |size| (*slots, *size)));
+        let mut choices = pairs
+            .map(|(slots, size)| Choice::new(slots, size, &others))
+            .collect::<Result<Vec<Choice>, SimulationError>>()?;
+        let kept = recorded.map(|settings| settings.bisection_concurrency);
+        for choice in &mut choices {
+            let own = choice.settings.bisection_concurrency;
+            choice.settings.bisection_concurrency =
+                self.bisection_concurrency.or(kept).unwrap_or(own);
+            choice.settings.check()?;
+        }
+        Ok(choices)
     }
 }
 
@@ -233,7 +266,7 @@ mod tests {
     }
 
     fn run(flags: &[&str]) -> Result<String, String> {
-        parsed(flags)?.run().map_err(|error| error.to_string())
+        parsed(flags)?.run(None).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -250,7 +283,7 @@ mod tests {
         assert_eq!(workload.arrivals, Arrivals::Burst);
         assert_eq!(workload.durations, Durations::LogNormal { median: 30.0, sigma: 0.35 });
         assert_eq!(workload.overlap, Overlap::Areas { count: 50 });
-        let choices = simulate.choices().expect("valid settings");
+        let choices = simulate.choices(None).expect("valid settings");
         let pairs: Vec<_> = choices.iter().map(|it| (it.concurrency, it.batch_size)).collect();
         assert_eq!(pairs, [(5, 1), (5, 4), (10, 1), (10, 4)]);
         assert!(!choices.iter().any(|it| it.settings.batch != (it.batch_size > 1)));

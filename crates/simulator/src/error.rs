@@ -17,6 +17,20 @@ pub enum SimulationError {
         /// The allowed values.
         rule: &'static str,
     },
+    /// A line of a history is invalid.
+    #[error("line {line} of the history {rule}")]
+    History {
+        /// The line, from 1.
+        line: usize,
+        /// The rule that it breaks.
+        rule: String,
+    },
+    /// A history cannot be replayed.
+    #[error("the history cannot be replayed: {rule}")]
+    Replay {
+        /// The reason.
+        rule: &'static str,
+    },
     /// The planner refused the settings or a submission.
     #[error(transparent)]
     Refused(#[from] Refusal),

@@ -4,10 +4,12 @@
 
 mod command;
 mod error;
+mod history;
 mod host;
 mod numbers;
 mod outcome;
 mod random;
+mod replay;
 mod simulation;
 mod stream;
 mod study;
@@ -16,9 +18,11 @@ mod written;
 
 pub use command::Simulate;
 pub use error::SimulationError;
+pub use history::{Ending, History, PastPullRequest, PastSettings};
 pub use numbers::{Interval, Sample};
 pub use outcome::Outcome;
+pub use replay::{Example, Replay};
 pub use simulation::simulate;
-pub use stream::{Areas, Change, Stream};
+pub use stream::{Areas, Change, Conditions, Source, Stream};
 pub use study::{Choice, Finding, Study};
 pub use workload::{Arrivals, Durations, Overlap, Workload};

@@ -51,29 +51,38 @@ impl Sample {
     /// The mean with its 95 % bootstrap interval: the values are drawn again with replacement, and
     /// the middle 95 % of the means count.
     pub fn interval(&self) -> Interval {
-        let (mean, count) = (self.mean(), u32::try_from(self.len()).unwrap_or(u32::MAX));
+        self.bootstrap(|values| ratio(values.iter().sum(), values.len()))
+    }
+
+    /// The median with its 95 % bootstrap interval.
+    pub fn median_interval(&self) -> Interval {
+        self.bootstrap(|values| values.iter().copied().collect::<Self>().median())
+    }
+
+    fn bootstrap(&self, of: impl Fn(&[f64]) -> f64) -> Interval {
+        let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
         let mut random = Random::keyed(&[SEED]);
         let mut redraw = |_| {
-            let values = (0..count).map(|_| {
+            let drawn = (0..count).map(|_| {
                 let at = usize::try_from(random.below(count)).unwrap_or_default();
                 self.0.get(at).copied().unwrap_or_default()
             });
-            ratio(values.sum(), self.len())
+            of(&drawn.collect::<Vec<f64>>())
         };
-        let mut means: Vec<f64> = (0..RESAMPLES).map(&mut redraw).collect();
-        means.sort_unstable_by(f64::total_cmp);
+        let mut found: Vec<f64> = (0..RESAMPLES).map(&mut redraw).collect();
+        found.sort_unstable_by(f64::total_cmp);
         let rank = |per_mille: usize| {
-            let at = (means.len() * per_mille).div_ceil(1_000).max(1) - 1;
-            means.get(at).copied().unwrap_or_default()
+            let at = (found.len() * per_mille).div_ceil(1_000).max(1) - 1;
+            found.get(at).copied().unwrap_or_default()
         };
-        Interval { mean, low: rank(25), high: rank(975) }
+        Interval { mean: of(&self.0), low: rank(25), high: rank(975) }
     }
 }
 
-/// A mean over seeds with its 95 % interval.
+/// A mean or a median with its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Interval {
-    /// The mean.
+    /// The mean, or the median.
     pub mean: f64,
     /// The lower end.
     pub low: f64,

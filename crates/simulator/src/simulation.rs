@@ -112,8 +112,10 @@ impl<'a> World<'a> {
     fn submit(&mut self, number: usize) -> Result<(), SimulationError> {
         let pull_request = self.pull_request(number)?;
         let head = pull_request.head.clone();
+        let priority = self.stream.changes.get(number).and_then(|change| change.priority);
         let mut submission =
-            Submission::builder(pull_request, Actor::Token("simulator".to_owned()), self.at);
+            Submission::builder(pull_request, Actor::Token("simulator".to_owned()), self.at)
+                .priority(priority);
         if self.queue.mode() == Mode::Parallel {
             submission = submission.targets(self.targets(number, head));
         }
@@ -175,7 +177,7 @@ impl<'a> World<'a> {
     }
 
     fn run(&mut self, effect: Effect) -> Result<(), SimulationError> {
-        let host = Span::seconds(self.stream.workload.host_seconds);
+        let host = Span::seconds(self.stream.conditions.host_seconds);
         match effect {
             Effect::BuildCandidate(build) => {
                 let fact = self.build(build)?;

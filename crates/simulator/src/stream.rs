@@ -1,9 +1,11 @@
-//! Streams: the pull requests of a workload with a seed, and the truth about them.
+//! Streams: the pull requests of a source with a seed, and the truth about them.
 
 use std::collections::BTreeSet;
 
+use signalbox_domain::queue::Priority;
 use signalbox_domain::time::{Span, Timestamp};
 
+use crate::numbers::float;
 use crate::random::Random;
 use crate::workload::span;
 use crate::{Overlap, SimulationError, Workload};
@@ -16,7 +18,7 @@ const NEIGHBOURS: u32 = 500;
 
 /// What a random number is for. Numbers of different purposes are independent.
 const ARRIVALS: u64 = 1;
-const CHANGE: u64 = 2;
+pub(crate) const CHANGE: u64 = 2;
 const OVERLAP: u64 = 3;
 const CONFLICT: u64 = 4;
 const FLAKE: u64 = 5;
@@ -53,22 +55,41 @@ pub struct Change {
     pub areas: Areas,
     /// The pull requests that it conflicts with, by position; earlier and later ones.
     pub conflicts: Vec<usize>,
+    /// Its priority; `None` for the default.
+    pub priority: Option<Priority>,
 }
 
-/// The pull requests of a workload with a seed, in the order of their submission.
+/// What holds for all pull requests of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Conditions {
+    /// The share of test runs that fail without a cause in any change.
+    pub flaky: f64,
+    /// Seconds until the git host answers.
+    pub host_seconds: u32,
+    /// The share of pull requests at the start whose results do not count, because the queue was
+    /// empty before.
+    pub warm_up: f64,
+}
+
+/// The pull requests of a source with a seed, in the order of their submission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
-    /// The workload.
-    pub workload: Workload,
+    /// What holds for all of them.
+    pub conditions: Conditions,
     /// The seed.
     pub seed: u64,
     /// The pull requests; the pull request at position 0 has number 1.
     pub changes: Vec<Change>,
 }
 
-impl Workload {
-    /// The pull requests with this seed; refused if a number of the workload is out of its bounds.
-    pub fn stream(&self, seed: u64) -> Result<Stream, SimulationError> {
+/// What pull requests come from: a stated workload, or a recorded history.
+pub trait Source {
+    /// The pull requests with this seed; refused if the source is invalid.
+    fn stream(&self, seed: u64) -> Result<Stream, SimulationError>;
+}
+
+impl Source for Workload {
+    fn stream(&self, seed: u64) -> Result<Stream, SimulationError> {
         self.check()?;
         let mut arrivals = Random::keyed(&[seed, ARRIVALS]);
         let (mut at, start) = (0.0, Timestamp::from_unix_seconds(START));
@@ -84,12 +105,15 @@ impl Workload {
                 fails,
                 areas: self.areas(seed, number),
                 conflicts: Vec::new(),
+                priority: None,
             });
             self.add_conflicts(seed, number, &mut changes);
         }
-        Ok(Stream { workload: self.clone(), seed, changes })
+        Ok(Stream { conditions: self.conditions(), seed, changes })
     }
+}
 
+impl Workload {
     fn areas(&self, seed: u64, number: u32) -> Areas {
         match self.overlap {
             Overlap::Everything => Areas::All,
@@ -167,14 +191,14 @@ impl Stream {
 
     /// The position of the first pull request whose results count.
     pub fn counted_from(&self) -> usize {
-        let share = self.workload.warm_up * f64::from(self.workload.pull_requests);
+        let share = self.conditions.warm_up * float(self.changes.len());
         self.changes.iter().zip(1_u32..).filter(|(_, number)| f64::from(*number) <= share).count()
     }
 
     /// Whether a test run fails without a cause in any change. The same for the same content at the
     /// same attempt.
     pub(crate) fn flakes(&self, content: u64, attempt: u64) -> bool {
-        self.workload.flaky > 0.0
-            && Random::keyed(&[self.seed, FLAKE, content, attempt]).is(self.workload.flaky)
+        self.conditions.flaky > 0.0
+            && Random::keyed(&[self.seed, FLAKE, content, attempt]).is(self.conditions.flaky)
     }
 }

@@ -3,7 +3,7 @@
 use signalbox_domain::queue::Settings;
 
 use crate::numbers::{float, ratio};
-use crate::{Arrivals, Interval, Outcome, Sample, SimulationError, Workload, simulate};
+use crate::{Change, Interval, Outcome, Sample, SimulationError, Source, Stream, simulate};
 
 /// A recommended combination may be slower than the fastest by this factor.
 pub(crate) const PATIENCE: f64 = 1.2;
@@ -23,6 +23,12 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// The settings of a queue as they are.
+    pub fn recorded(settings: &Settings) -> Self {
+        let batch_size = if settings.batch { settings.batching_min_size } else { 1 };
+        Self { concurrency: settings.concurrency, batch_size, settings: settings.clone() }
+    }
+
     /// The combination of these two with otherwise these settings. Bisection shares the slots.
     pub fn new(
         concurrency: u32,
@@ -33,7 +39,9 @@ impl Choice {
         settings.concurrency = concurrency;
         settings.bisection_concurrency = 0;
         settings.batch = batch_size > 1;
-        settings.batching_min_size = batch_size;
+        if settings.batch {
+            settings.batching_min_size = batch_size;
+        }
         settings.check()?;
         Ok(Self { concurrency, batch_size, settings })
     }
@@ -65,11 +73,11 @@ pub struct Finding {
     pub on_front: bool,
 }
 
-/// Several combinations of settings on the same workload.
+/// Several combinations of settings on the same streams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// The workload.
-    pub workload: Workload,
+    /// The number of pull requests of a stream.
+    pub pull_requests: usize,
     /// The number of seeds.
     pub seeds: u32,
     /// What each combination gives, in the order of the choices.
@@ -81,25 +89,27 @@ pub struct Study {
 impl Study {
     /// Simulates each choice with the seeds 1 to `seeds`.
     pub fn new(
-        workload: &Workload,
+        source: &impl Source,
         choices: Vec<Choice>,
         seeds: u32,
     ) -> Result<Self, SimulationError> {
         let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); choices.len()];
+        let (mut pull_requests, mut is_burst) = (0, false);
         for seed in 1..=seeds {
-            let stream = workload.stream(u64::from(seed))?;
+            let stream = source.stream(u64::from(seed))?;
+            (pull_requests, is_burst) = (stream.changes.len(), all_at_the_start(&stream));
             for (choice, outcomes) in choices.iter().zip(&mut outcomes) {
                 outcomes.push(simulate(&stream, &choice.settings)?);
             }
         }
         let steps = outcomes.iter().flatten().map(|outcome| outcome.steps).sum();
-        let of = |(choice, outcomes): (Choice, &Vec<Outcome>)| finding(workload, choice, outcomes);
+        let of = |(choice, outcomes): (Choice, &Vec<Outcome>)| finding(is_burst, choice, outcomes);
         let mut findings: Vec<Finding> = choices.into_iter().zip(&outcomes).map(of).collect();
         let all = findings.clone();
         for finding in &mut findings {
             finding.on_front = !all.iter().any(|other| other.beats(finding));
         }
-        Ok(Self { workload: workload.clone(), seeds, findings, steps })
+        Ok(Self { pull_requests, seeds, findings, steps })
     }
 
     /// Of the combinations that keep up and whose median is at most 1.2 times the lowest one, the one
@@ -110,10 +120,12 @@ impl Study {
             let median = |finding: &&Finding| finding.median.mean;
             return self.findings.iter().min_by(|one, other| median(one).total_cmp(&median(other)));
         }
-        let front = || self.findings.iter().filter(|finding| finding.on_front).filter(keeps_up);
+        // One that does not keep up beats no other here.
+        let able: Vec<&Finding> = self.findings.iter().filter(keeps_up).collect();
+        let front = || able.iter().filter(|it| !able.iter().any(|other| other.beats(it)));
         let fastest = front().map(|finding| finding.median.mean).min_by(f64::total_cmp)?;
         let fast = front().filter(|finding| finding.median.mean <= PATIENCE * fastest);
-        fast.min_by(|one, other| one.runs.mean.total_cmp(&other.runs.mean))
+        fast.min_by(|one, other| one.runs.mean.total_cmp(&other.runs.mean)).copied()
     }
 }
 
@@ -127,7 +139,12 @@ impl Finding {
     }
 }
 
-fn finding(workload: &Workload, choice: Choice, outcomes: &[Outcome]) -> Finding {
+fn all_at_the_start(stream: &Stream) -> bool {
+    let at = |change: Option<&Change>| change.map(|change| change.at);
+    at(stream.changes.first()) == at(stream.changes.last())
+}
+
+fn finding(is_burst: bool, choice: Choice, outcomes: &[Outcome]) -> Finding {
     let over =
         |of: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(of).collect::<Sample>().interval();
     Finding {
@@ -139,7 +156,7 @@ fn finding(workload: &Workload, choice: Choice, outcomes: &[Outcome]) -> Finding
         cancelled: over(&|it| ratio(float(it.cancelled_runs), it.runs)),
         false_ejections: over(&|it| ratio(float(it.false_ejections), it.submitted)),
         merged_per_hour: over(&Outcome::merged_per_hour),
-        keeps_up: (workload.arrivals != Arrivals::Burst).then(|| keeps_up(outcomes)),
+        keeps_up: (!is_burst).then(|| keeps_up(outcomes)),
         on_front: false,
     }
 }
@@ -153,4 +170,45 @@ fn keeps_up(outcomes: &[Outcome]) -> bool {
         last += minutes.iter().rev().take(third).sum::<f64>();
     }
     last <= GROWTH * first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(concurrency: u32, median: f64, runs: f64, keeps_up: bool) -> Finding {
+        let exactly = |mean| Interval { mean, low: mean, high: mean };
+        Finding {
+            choice: Choice::new(concurrency, 1, &Settings::default()).expect("valid settings"),
+            median: exactly(median),
+            p95: exactly(median),
+            runs: exactly(runs),
+            run_minutes: exactly(30.0 * runs),
+            cancelled: exactly(0.0),
+            false_ejections: exactly(0.0),
+            merged_per_hour: exactly(1.0),
+            keeps_up: Some(keeps_up),
+            on_front: false,
+        }
+    }
+
+    fn advised(findings: &[Finding]) -> Option<u32> {
+        let findings = findings.to_vec();
+        let study = Study { pull_requests: 1, seeds: 1, findings, steps: 0 };
+        study.advice().map(|it| it.choice.concurrency)
+    }
+
+    #[test]
+    fn advice_has_the_fewest_runs_among_the_fast_ones_that_keep_up() {
+        let slow = found(5, 100.0, 1.0, true);
+        let (near, fast) = (found(10, 45.0, 1.2, true), found(20, 40.0, 1.5, true));
+        assert_eq!(advised(&[slow.clone(), near, fast.clone()]), Some(10));
+        assert_eq!(advised(&[slow.clone(), fast.clone()]), Some(20));
+        // What falls behind is not advised, and is no reason against another.
+        let behind = found(4, 30.0, 0.9, false);
+        assert_eq!(advised(&[behind.clone(), slow, fast.clone()]), Some(20));
+        assert_eq!(advised(&[found(6, 35.0, 0.9, false), behind]), Some(4));
+        // Of two with the same figures, the one with fewer slots.
+        assert_eq!(advised(&[found(30, 40.0, 1.5, true), fast]), Some(20));
+    }
 }

@@ -2,8 +2,8 @@
 
 use signalbox_domain::time::Span;
 
-use crate::SimulationError;
 use crate::random::Random;
+use crate::{Conditions, SimulationError};
 
 /// When pull requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,7 +96,7 @@ pub struct Workload {
 /// The most pull requests of a workload: their numbers and the steps of a queue stay countable.
 const MOST: u32 = 10_000_000;
 /// The most minutes of a test run that the planner's largest timeout allows.
-const LONGEST: f64 = 10_080.0;
+pub(crate) const LONGEST: f64 = 10_080.0;
 
 impl Default for Workload {
     fn default() -> Self {
@@ -132,20 +132,7 @@ impl Workload {
                 share("daily swing", swing)?;
             }
         }
-        match self.durations {
-            Durations::Fixed { minutes } => duration(minutes)?,
-            Durations::Uniform { from, to } => {
-                duration(from)?;
-                duration(to)?;
-                let rule = "at least the shortest";
-                within("longest test duration", to, from <= to, rule)?;
-            }
-            Durations::LogNormal { median, sigma } => {
-                duration(4.0 * median)?;
-                let ok = (0.0..=3.0).contains(&sigma);
-                within("spread of test durations", sigma, ok, "from 0 to 3")?;
-            }
-        }
+        self.durations.check()?;
         if let Overlap::Pairs { share: pairs } = self.overlap {
             share("share of overlapping pairs", pairs)?;
         }
@@ -157,8 +144,20 @@ impl Workload {
             });
         }
         share("failing share", self.failing)?;
-        share("flaky share", self.flaky)?;
         share("conflicting share", self.conflicting)?;
+        self.conditions().check()
+    }
+
+    pub(crate) const fn conditions(&self) -> Conditions {
+        let Self { flaky, host_seconds, warm_up, .. } = *self;
+        Conditions { flaky, host_seconds, warm_up }
+    }
+}
+
+impl Conditions {
+    /// Refuses the first number that is out of its bounds.
+    pub(crate) fn check(&self) -> Result<(), SimulationError> {
+        share("flaky share", self.flaky)?;
         share("warm-up share", self.warm_up)
     }
 }
@@ -202,6 +201,23 @@ pub(crate) fn minutes(span: Span) -> f64 {
 }
 
 impl Durations {
+    /// Refuses the first number that is out of its bounds.
+    pub(crate) fn check(self) -> Result<(), SimulationError> {
+        match self {
+            Self::Fixed { minutes } => duration(minutes),
+            Self::Uniform { from, to } => {
+                duration(from)?;
+                duration(to)?;
+                within("longest test duration", to, from <= to, "at least the shortest")
+            }
+            Self::LogNormal { median, sigma } => {
+                duration(4.0 * median)?;
+                let ok = (0.0..=3.0).contains(&sigma);
+                within("spread of test durations", sigma, ok, "from 0 to 3")
+            }
+        }
+    }
+
     pub(crate) fn draw(self, random: &mut Random) -> Span {
         span(match self {
             Self::Fixed { minutes } => minutes,

@@ -5,8 +5,12 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::study::PATIENCE;
-use crate::{Finding, Interval, Study};
+use crate::{Example, Finding, Interval, Replay, Study};
 
+/// After the simulated figures of a history.
+const FITS: &str = "The model fits.";
+const MISFIT: &str = "The model does not fit: the queue may have been paused, its host down, or its settings \
+     changed. Trust the order of the combinations below, not their minutes.";
 /// The columns of the table.
 const HEADINGS: [&str; 8] = [
     "concurrency",
@@ -21,8 +25,49 @@ const HEADINGS: [&str; 8] = [
 
 /// A table of all combinations, the front, and advice.
 pub(crate) fn table(study: &Study) -> String {
+    of_combinations(study, None)
+}
+
+/// What really happened, whether the model fits, the table, and examples.
+pub(crate) fn replayed(replay: &Replay) -> String {
+    let count = |count: usize| {
+        if count == 1 { "1 pull request".to_owned() } else { format!("{count} pull requests") }
+    };
+    let (from, until) = replay.period;
+    let mut text = format!("{} from {from} to {until}", count(replay.study.pull_requests));
+    if replay.cancelled > 0 {
+        let _written =
+            write!(text, "; {} that left without a result are not simulated", replay.cancelled);
+    }
+    let (median, p95) = (interval(replay.median, 0, 1.0, ""), replay.p95);
+    let _written = write!(text, ".\nRecorded: median {median} minutes, P95 {p95:.0}.");
+    if let Some((median, p95)) = replay.simulated {
+        let _written = write!(
+            text,
+            "\nSimulated with the recorded settings: median {median:.0} minutes, P95 {p95:.0}. {}",
+            if replay.fits() == Some(true) { FITS } else { MISFIT }
+        );
+    } else {
+        text.push_str("\nThe history has no settings, so it does not show whether the model fits.");
+    }
+    text.push_str("\n\n");
+    text.push_str(&of_combinations(&replay.study, replay.simulated.map(|_| 0)));
+    for Example { number, before, after } in &replay.examples {
+        let _written = write!(text, "\n#{number}: {after:.0} minutes instead of {before:.0}.");
+    }
+    text
+}
+
+/// The table of a study. `recorded` is the place of the combination with the settings of the history.
+fn of_combinations(study: &Study, recorded: Option<usize>) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
-    rows.extend(study.findings.iter().map(row));
+    rows.extend(study.findings.iter().enumerate().map(|(at, finding)| {
+        let mut row = row(finding);
+        if let (true, [.., last]) = (Some(at) == recorded, &mut row) {
+            *last = [last.as_str(), "as it was"].join(" ");
+        }
+        row
+    }));
     let widths: Vec<usize> = (0..HEADINGS.len())
         .map(|at| rows.iter().filter_map(|row| Some(row.get(at)?.len())).max().unwrap_or_default())
         .collect();
@@ -34,7 +79,7 @@ pub(crate) fn table(study: &Study) -> String {
         }
         let _written = writeln!(text, "{}", line.trim_end());
     }
-    let (seeds, pull_requests) = (study.seeds, study.workload.pull_requests);
+    let (seeds, pull_requests) = (study.seeds, study.pull_requests);
     let _written = write!(
         text,
         "\nMeans over {seeds} seeds of {pull_requests} pull requests, with 95 % intervals. \
@@ -88,17 +133,41 @@ fn words(advice: &Finding) -> String {
 
 /// The study as JSON.
 pub(crate) fn document(study: &Study) -> String {
+    value(study).to_string()
+}
+
+/// The replay as JSON: a study with the figures of the history.
+pub(crate) fn replay_document(replay: &Replay) -> String {
+    let mut document = value(&replay.study);
+    let example = |it: &Example| json!({ "number": it.number, "minutesBefore": it.before, "minutes": it.after });
+    if let Some(fields) = document.as_object_mut() {
+        let history = json!({
+            "from": replay.period.0.to_string(),
+            "until": replay.period.1.to_string(),
+            "cancelled": replay.cancelled,
+            "medianMinutes": replay.median,
+            "p95Minutes": replay.p95,
+            "simulatedMedianMinutes": replay.simulated.map(|(median, _)| median),
+            "simulatedP95Minutes": replay.simulated.map(|(_, p95)| p95),
+            "modelFits": replay.fits(),
+        });
+        fields.insert("history".to_owned(), history);
+        fields.insert("examples".to_owned(), replay.examples.iter().map(example).collect());
+    }
+    document.to_string()
+}
+
+fn value(study: &Study) -> Value {
     let advice = study.advice().map(|advice| {
         json!({ "concurrency": advice.choice.concurrency, "batchSize": advice.choice.batch_size })
     });
-    let document = json!({
-        "pullRequests": study.workload.pull_requests,
+    json!({
+        "pullRequests": study.pull_requests,
         "seeds": study.seeds,
         "steps": study.steps,
         "combinations": study.findings.iter().map(combination).collect::<Vec<Value>>(),
         "advice": advice,
-    });
-    document.to_string()
+    })
 }
 
 fn combination(finding: &Finding) -> Value {

@@ -1,7 +1,7 @@
 //! Simulations against results that are known in closed form.
 
 use signalbox_domain::queue::{Settings, SettingsBuilder};
-use signalbox_simulator::{Arrivals, Durations, Outcome, Sample, Workload, simulate};
+use signalbox_simulator::{Arrivals, Durations, Outcome, Sample, Source, Workload, simulate};
 
 fn outcomes(workload: &Workload, settings: SettingsBuilder, seeds: u64) -> Vec<Outcome> {
     let settings = settings.build().expect("valid settings");

@@ -54,7 +54,7 @@ fn every_command_is_valid() {
 #[ignore = "takes minutes without optimization: run `just policies`"]
 fn every_figure_is_what_its_command_prints() {
     let (path, page) = page();
-    let now = rewritten(&page, |command| parsed(command).run().expect("a result"));
+    let now = rewritten(&page, |command| parsed(command).run(None).expect("a result"));
     if std::env::var_os("SIGNALBOX_UPDATE").is_some() {
         std::fs::write(&path, now).expect("written");
     } else {

@@ -2,6 +2,7 @@
 
 mod exit;
 mod format;
+mod input;
 mod output;
 mod progress;
 mod screen;
@@ -11,6 +12,7 @@ mod text;
 
 pub use exit::Exit;
 pub use format::Format;
+pub use input::read;
 pub use output::{complain, is_closed, is_interactive, note, say, say_json, written};
 pub use progress::Progress;
 pub use screen::Screen;

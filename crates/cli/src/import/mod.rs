@@ -8,7 +8,6 @@ mod summary;
 use std::path::PathBuf;
 
 use clap::Args;
-use signalbox_domain::time::{Span, Timestamp};
 use signalbox_terminal::Format;
 
 use crate::server::{Repository, Server};
@@ -62,7 +61,7 @@ pub struct Import {
 pub(crate) async fn import(asked: Import) -> Result<(), CliError> {
     let of_repo = asked.repo.repo();
     let now = clock::now();
-    let since = asked.since.as_deref().map(|text| since(text, now)).transpose()?;
+    let since = asked.since.as_deref().map(|text| clock::since(text, now)).transpose()?;
     let layout = asked.layout.as_deref().map(Layout::parse).transpose()?;
     let given = Given {
         repo: asked.repo.name.to_string(),
@@ -102,31 +101,4 @@ pub(crate) async fn import(asked: Import) -> Result<(), CliError> {
 
 fn print(summary: &Summary, format: Format) {
     format.say(&summary.json(), || summary.text());
-}
-
-/// Reads `90d`, `12h` or a time.
-fn since(text: &str, now: Timestamp) -> Result<Timestamp, CliError> {
-    let number = |unit: char| text.strip_suffix(unit).and_then(|number| number.parse().ok());
-    let ago = number('d').map(Span::days).or_else(|| number('h').map(Span::hours));
-    let ago = ago.map(|span| now.minus(span));
-    let wrong = || CliError::Since { text: text.to_owned() };
-    ago.or_else(|| Timestamp::parse(text)).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn since_is_a_duration_or_a_time() {
-        let now = Timestamp::from_unix_seconds(1_767_225_600);
-        let read = |text: &str| since(text, now).ok();
-        assert_eq!(read("90d"), Some(now.minus(Span::days(90))));
-        assert_eq!(read("12h"), Some(now.minus(Span::hours(12))));
-        assert_eq!(read("2026-01-01T00:00:00Z"), Some(now));
-        for wrong in ["", "d", "90", "-1d", "tomorrow", "1.5h"] {
-            let error = since(wrong, now).expect_err(wrong).to_string();
-            assert!(error.starts_with(&format!("invalid time {wrong:?}: expected")), "{error}");
-        }
-    }
 }

@@ -1,0 +1,116 @@
+//! Replays: a history with other settings, and whether the simulation agrees with what happened.
+
+use signalbox_domain::queue::Mode;
+use signalbox_domain::time::Timestamp;
+
+use crate::numbers::Interval;
+use crate::{Choice, History, Outcome, SimulationError, Study, simulate};
+
+/// How far the simulated median may lie outside the interval of the real one: tests and hosts are never
+/// as regular as the model.
+const TOLERANCE: f64 = 0.05;
+/// The most examples.
+const EXAMPLES: usize = 4;
+
+/// A history, simulated with several combinations of settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// When the first pull request entered the line, and when the last one left it.
+    pub period: (Timestamp, Timestamp),
+    /// The number of pull requests that left without a result, and are not simulated.
+    pub cancelled: usize,
+    /// The median of the minutes that pull requests were really in the queue, with its 95 % interval.
+    pub median: Interval,
+    /// The 95th percentile of these minutes.
+    pub p95: f64,
+    /// The median and the 95th percentile that the simulation gives with the settings of the history;
+    /// `None` if it has none.
+    pub simulated: Option<(f64, f64)>,
+    /// The comparison; the settings of the history are the first combination.
+    pub study: Study,
+    /// Pull requests that the advised combination would have changed most, soonest first.
+    pub examples: Vec<Example>,
+}
+
+/// What other settings would have changed for a pull request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Example {
+    /// Its number.
+    pub number: u32,
+    /// Minutes in the queue: simulated with the settings of the history, else real.
+    pub before: f64,
+    /// Minutes in the queue with the advised combination.
+    pub after: f64,
+}
+
+impl Replay {
+    /// Simulates the settings of the history and each choice with the seeds 1 to `seeds`.
+    pub fn new(
+        history: &History,
+        choices: Vec<Choice>,
+        seeds: u32,
+    ) -> Result<Self, SimulationError> {
+        let recorded = history.settings.as_ref().map(Choice::recorded);
+        let others = choices.into_iter().filter(|choice| Some(choice) != recorded.as_ref());
+        let choices: Vec<Choice> = recorded.clone().into_iter().chain(others).collect();
+        let has_lanes = |choice: &Choice| choice.settings.mode == Mode::Parallel;
+        if choices.iter().any(has_lanes) && !history.has_targets() {
+            return Err(SimulationError::Replay {
+                rule: "PARALLEL mode needs the targets of every pull request",
+            });
+        }
+        let stream = history.recorded();
+        let once = |choice: &Choice| simulate(&stream, &choice.settings);
+        let outcome = recorded.as_ref().map(once).transpose()?;
+        let study = Study::new(history, choices, seeds)?;
+        let advised = study.advice().map(|advice| &advice.choice);
+        let advised = advised.filter(|choice| Some(*choice) != recorded.as_ref());
+        let examples = match advised.map(once).transpose()? {
+            Some(after) => examples(history, outcome.as_ref(), &after),
+            None => Vec::new(),
+        };
+        let real = history.minutes();
+        Ok(Self {
+            period: history.period(),
+            cancelled: history.cancelled,
+            median: real.median_interval(),
+            p95: real.percentile(95),
+            simulated: outcome.map(|it| (it.minutes().median(), it.minutes().percentile(95))),
+            study,
+            examples,
+        })
+    }
+
+    /// Whether the simulated median lies within the interval of the real one, or at most 5 % outside
+    /// it. `None` if the history has no settings.
+    pub fn fits(&self) -> Option<bool> {
+        let (median, _) = self.simulated?;
+        let Interval { low, high, .. } = self.median;
+        Some(median >= low * (1.0 - TOLERANCE) && median <= high * (1.0 + TOLERANCE))
+    }
+}
+
+/// The pull requests with the greatest differences of more than a minute.
+fn examples(history: &History, before: Option<&Outcome>, after: &Outcome) -> Vec<Example> {
+    let counted = history.recorded().counted_from();
+    let past = history.past.iter().skip(counted).enumerate();
+    let mut examples: Vec<Example> = past
+        .filter_map(|(at, past)| {
+            let simulated = before.and_then(|it| it.minutes_in_queue.get(at).copied());
+            let before = simulated.unwrap_or_else(|| past.minutes());
+            let after = *after.minutes_in_queue.get(at)?;
+            Some(Example { number: past.number, before, after })
+        })
+        .filter(|it| it.change().abs() > 1.0)
+        .collect();
+    examples.sort_by(|one, other| other.change().abs().total_cmp(&one.change().abs()));
+    examples.truncate(EXAMPLES);
+    examples.sort_by(|one, other| one.change().total_cmp(&other.change()));
+    examples
+}
+
+impl Example {
+    fn change(&self) -> f64 {
+        self.after - self.before
+    }
+}

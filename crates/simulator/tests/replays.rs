@@ -1,0 +1,210 @@
+//! Histories: what a simulated queue did is replayed to the same figures, and every mistake in a file is
+//! named.
+
+use signalbox_domain::queue::{Mode, Settings};
+use signalbox_domain::time::Span;
+use signalbox_simulator::{
+    Change, Choice, Conditions, Durations, History, Outcome, Overlap, Replay, SimulationError,
+    Source, Stream, Workload, simulate,
+};
+
+const CONDITIONS: Conditions = Conditions { flaky: 0.0, host_seconds: 2, warm_up: 0.0 };
+
+/// What a queue that got this stream recorded.
+fn recorded(stream: &Stream, outcome: &Outcome, paused: Span) -> Vec<String> {
+    let stays = stream.changes.iter().zip(&outcome.minutes_in_queue).zip(&outcome.merges);
+    type Stay<'a> = ((&'a Change, &'a f64), &'a bool);
+    let line = |(number, ((change, minutes), merged)): (usize, Stay<'_>)| {
+        let stay = std::time::Duration::from_secs_f64(minutes * 60.0).as_micros();
+        let ended = change.at.plus(Span::from_micros(i64::try_from(stay).expect("short")));
+        let minutes = change.tests_take.to_std().as_secs_f64() / 60.0;
+        serde_json::json!({
+            "number": number + 1,
+            "queuedAt": change.at.to_string(),
+            "endedAt": ended.plus(paused).to_string(),
+            "outcome": if *merged { "MERGED" } else { "FAILED" },
+            "testMinutes": minutes,
+        })
+        .to_string()
+    };
+    stays.enumerate().map(line).collect()
+}
+
+fn history(lines: &[String]) -> Result<History, SimulationError> {
+    History::parse(&lines.join("\n"), CONDITIONS, None)
+}
+
+fn settings_line(concurrency: u32, batch: u32) -> String {
+    let settings =
+        serde_json::json!({ "concurrency": concurrency, "batch": true, "batchingMinSize": batch });
+    serde_json::json!({ "settings": settings }).to_string()
+}
+
+fn workload() -> Workload {
+    Workload {
+        pull_requests: 200,
+        durations: Durations::LogNormal { median: 30.0, sigma: 0.35 },
+        failing: 0.06,
+        host_seconds: 2,
+        ..Workload::default()
+    }
+}
+
+#[test]
+fn a_replay_with_the_recorded_settings_gives_what_happened() {
+    for seed in 1..=3 {
+        let stream = workload().stream(seed).expect("a stream");
+        let mut lines = vec![settings_line(12, 3)];
+        let settings = history(&[&lines[..], &recorded_once(&stream)].concat()).expect("a history");
+        let settings = settings.settings.expect("settings");
+        let outcome = simulate(&stream, &settings).expect("an outcome");
+        lines.extend(recorded(&stream, &outcome, Span::ZERO));
+        let history = history(&lines).expect("a history");
+        let replay = Replay::new(&history, Vec::new(), 2).expect("a replay");
+        assert_eq!(replay.fits(), Some(true));
+        let (median, p95) = replay.simulated.expect("settings");
+        assert!((median - replay.median.mean).abs() < 0.01 && (p95 - replay.p95).abs() < 0.01);
+        assert!(replay.examples.is_empty(), "{:?}", replay.examples);
+    }
+}
+
+/// Any history of a stream.
+fn recorded_once(stream: &Stream) -> Vec<String> {
+    recorded(stream, &simulate(stream, &Settings::default()).expect("an outcome"), Span::ZERO)
+}
+
+#[test]
+fn a_queue_that_was_paused_does_not_fit() {
+    let stream = workload().stream(1).expect("a stream");
+    let outcome =
+        simulate(&stream, &Settings::builder().concurrency(12_u32).build().expect("valid"));
+    let outcome = outcome.expect("an outcome");
+    let lines = recorded(&stream, &outcome, Span::hours(3));
+    let settings = serde_json::json!({ "settings": { "concurrency": 12 } }).to_string();
+    let with_settings = [&[settings][..], &lines].concat();
+    let replay = Replay::new(&history(&with_settings).expect("a history"), Vec::new(), 2);
+    assert_eq!(replay.expect("a replay").fits(), Some(false));
+    // Without settings nothing is claimed.
+    let choice = Choice::new(12, 1, &Settings::default()).expect("valid");
+    let replay = Replay::new(&history(&lines).expect("a history"), vec![choice], 2);
+    assert_eq!(replay.expect("a replay").fits(), None);
+}
+
+#[test]
+fn better_settings_are_advised_with_pull_requests_that_they_change() {
+    let stream = workload().stream(1).expect("a stream");
+    let few =
+        Settings::builder().concurrency(6_u32).bisection_concurrency(1_u32).build().expect("valid");
+    let outcome = simulate(&stream, &few).expect("an outcome");
+    let settings = serde_json::json!({ "settings": { "concurrency": 6 } }).to_string();
+    let lines = [&[settings][..], &recorded(&stream, &outcome, Span::ZERO)].concat();
+    let history = history(&lines).expect("a history");
+    let more = Choice::new(20, 4, &few).expect("valid");
+    let replay = Replay::new(&history, vec![more.clone()], 3).expect("a replay");
+    assert_eq!(replay.study.findings.len(), 2);
+    assert_eq!(replay.study.advice().map(|it| &it.choice), Some(&more));
+    assert_eq!(replay.examples.len(), 4);
+    let (before, after) =
+        (simulate(&stream, &few).expect("it"), simulate(&stream, &more.settings).expect("it"));
+    for example in &replay.examples {
+        let place = usize::try_from(example.number).expect("small") - 1;
+        let of = |outcome: &Outcome| outcome.minutes_in_queue[place];
+        assert!((example.before - of(&before)).abs() < 0.01);
+        assert!((example.after - of(&after)).abs() < 0.01);
+        assert!((example.after - example.before).abs() > 1.0);
+    }
+}
+
+#[test]
+fn each_seed_draws_the_outcomes_of_the_history_at_its_own_times() {
+    let stream = workload().stream(1).expect("a stream");
+    let history = history(&recorded_once(&stream)).expect("a history");
+    let drawn = [1, 2].map(|seed| history.stream(seed).expect("a stream"));
+    assert_ne!(drawn[0].changes, drawn[1].changes);
+    for it in &drawn {
+        let times = |stream: &Stream| stream.changes.iter().map(|it| it.at).collect::<Vec<_>>();
+        assert_eq!(times(it), times(&history.recorded()));
+        let failing = it.changes.iter().filter(|it| it.fails).count();
+        assert!((3..30).contains(&failing), "{failing}");
+    }
+}
+
+#[test]
+fn lanes_need_the_targets_of_every_pull_request() {
+    let areas = Workload { overlap: Overlap::Areas { count: 20 }, ..workload() };
+    let lines = recorded_once(&areas.stream(1).expect("a stream"));
+    let lanes = Settings::builder().mode(Mode::Parallel).build().expect("valid");
+    let choice = Choice::new(12, 1, &lanes).expect("valid");
+    let refused = Replay::new(&history(&lines).expect("a history"), vec![choice.clone()], 1);
+    assert!(refused.expect_err("refused").to_string().contains("needs the targets"));
+    let with_targets = |line: &String| {
+        let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        line["targets"] =
+            serde_json::json!([format!("a{}", line["number"].as_u64().unwrap_or(0) % 7)]);
+        line.to_string()
+    };
+    let lines: Vec<String> = lines.iter().map(with_targets).collect();
+    let replay = Replay::new(&history(&lines).expect("a history"), vec![choice], 1);
+    assert!(replay.is_ok());
+}
+
+#[test]
+fn every_setting_is_read_as_the_api_writes_it() {
+    let stay = r#"{"number":1,"queuedAt":"2026-01-01T00:00:00Z","endedAt":"2026-01-01T01:00:00Z","outcome":"MERGED","testMinutes":9}"#;
+    let settings = serde_json::json!({ "settings": {
+        "mode": "PARALLEL", "concurrency": 7, "canOptimisticallyMerge": true,
+        "freezes": ["22:00/06:00[UTC] night"], "enqueueingLabel": "go",
+        "batchingRules": [{ "targetPattern": "db/*", "policy": "isolate" }],
+        "requiredStatuses": ["ci"], "authorLimit": 3,
+    } });
+    let read = history(&[settings.to_string(), stay.to_owned()]).expect("a history");
+    let read = read.settings.expect("settings");
+    assert_eq!(
+        (read.mode, read.concurrency, read.can_optimistically_merge),
+        (Mode::Parallel, 7, true)
+    );
+    assert_eq!((read.freezes.len(), read.batching_rules.len()), (1, 1));
+    // The simulation has one check and one author.
+    assert_eq!((read.required_statuses, read.author_limit), (None, 0));
+}
+
+#[test]
+fn a_mistake_in_a_history_is_named_with_its_line() {
+    let stay = r#"{"number":1,"queuedAt":"2026-01-01T00:00:00Z","endedAt":"2026-01-01T01:00:00Z","outcome":"MERGED"}"#;
+    let settings = r#"{"settings":{"concurrency":5}}"#;
+    let changed = |from: &str, to: &str| format!("{stay}\n{}", stay.replace(from, to));
+    for (text, expected) in [
+        ("{".to_owned(), "line 1 of the history is not JSON"),
+        (changed("\"number\":1", "\"number\":0"), "line 2 of the history has an invalid number 0"),
+        (changed("MERGED", "LOST"), "line 2 of the history is invalid: unknown variant `LOST`"),
+        (
+            changed("T01:00:00Z", " one"),
+            "has an invalid endedAt \"2026-01-01 one\": must be a time in RFC 3339",
+        ),
+        (changed("\"endedAt\":\"2026-01-01", "\"endedAt\":\"2025-01-01"), "before its queuedAt"),
+        (
+            changed("\"outcome\"", "\"testMinutes\":0,\"outcome\""),
+            "invalid testMinutes 0: must be more than 0",
+        ),
+        (
+            changed("\"outcome\"", "\"minutes\":3,\"outcome\""),
+            "is invalid: unknown field `minutes`",
+        ),
+        (
+            format!("{stay}\n{settings}"),
+            "line 2 of the history has settings, which only the first line may have",
+        ),
+        (settings.replace("concurrency", "slots"), "has an unknown setting slots"),
+        (settings.replace('5', "0"), "concurrency must be a whole number from 1 to 1000"),
+        (settings.replace('5', "\"a\""), "has an invalid value of the setting concurrency"),
+        (settings.to_owned(), "no pull request that merged or failed"),
+        (stay.replace("MERGED", "CANCELLED"), "no pull request that merged or failed"),
+        (stay.to_owned(), "give the duration of test runs by --test-minutes"),
+    ] {
+        let error = History::parse(&text, CONDITIONS, None).expect_err(&text).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let unknown = Some(Durations::Fixed { minutes: 10.0 });
+    let given = History::parse(stay, CONDITIONS, unknown).expect("a history");
+    assert_eq!(given.recorded().changes[0].tests_take, Span::minutes(10));
+}
