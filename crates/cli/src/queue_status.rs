@@ -65,10 +65,11 @@ pub(crate) fn listed(list: QueueList) -> Table {
     for it in list.queues {
         let Repo { host, owner, name } = &it.repo;
         let reason = it.paused_reason.map_or(String::new(), |reason| format!(" ({reason})"));
+        let freeze = it.freeze.as_ref().map_or_else(String::new, freeze);
         table.row([
             format!("{host}/{owner}/{name}").into(),
             it.target_branch.into(),
-            format!("{}{reason}", state_label(&it.state)).into(),
+            format!("{}{reason}{freeze}", state_label(&it.state)).into(),
             it.enqueued_pull_requests_count.to_string().into(),
             it.test_runs_count.to_string().into(),
         ]);

@@ -135,6 +135,9 @@ pub struct ListedQueue {
     pub state: String,
     /// Why it was paused, while it is.
     pub paused_reason: Option<String>,
+    /// The freeze in force.
+    #[serde(default)]
+    pub freeze: Option<Freeze>,
     /// The number of pull requests in it.
     pub enqueued_pull_requests_count: u64,
     /// The number of test runs that have not ended.

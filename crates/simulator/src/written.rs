@@ -61,13 +61,8 @@ pub(crate) fn replayed(replay: &Replay) -> String {
 /// The table of a study. `recorded` is the place of the combination with the settings of the history.
 fn of_combinations(study: &Study, recorded: Option<usize>) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
-    rows.extend(study.findings.iter().enumerate().map(|(at, finding)| {
-        let mut row = row(finding);
-        if let (true, [.., last]) = (Some(at) == recorded, &mut row) {
-            *last = [last.as_str(), "as it was"].join(" ");
-        }
-        row
-    }));
+    let findings = study.findings.iter().enumerate();
+    rows.extend(findings.map(|(at, finding)| row(finding, Some(at) == recorded)));
     let widths: Vec<usize> = (0..HEADINGS.len())
         .map(|at| rows.iter().filter_map(|row| Some(row.get(at)?.len())).max().unwrap_or_default())
         .collect();
@@ -102,9 +97,13 @@ fn of_combinations(study: &Study, recorded: Option<usize>) -> String {
     text
 }
 
-fn row(finding: &Finding) -> [String; HEADINGS.len()] {
-    let behind = if finding.keeps_up == Some(false) { "falls behind" } else { "" };
-    let front = if finding.on_front { "*" } else { "" };
+fn row(finding: &Finding, is_recorded: bool) -> [String; HEADINGS.len()] {
+    let notes = [
+        (finding.on_front, "*"),
+        (finding.keeps_up == Some(false), "falls behind"),
+        (is_recorded, "as it was"),
+    ];
+    let notes = notes.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note);
     [
         finding.choice.concurrency.to_string(),
         finding.choice.batch_size.to_string(),
@@ -113,7 +112,7 @@ fn row(finding: &Finding) -> [String; HEADINGS.len()] {
         interval(finding.runs, 2, 1.0, ""),
         interval(finding.cancelled, 1, 100.0, " %"),
         interval(finding.false_ejections, 2, 100.0, " %"),
-        format!("{front} {behind}").trim().to_owned(),
+        notes.collect::<Vec<_>>().join(" "),
     ]
 }
 

@@ -10,10 +10,11 @@ use signalbox_simulator::{
 
 const CONDITIONS: Conditions = Conditions { flaky: 0.0, host_seconds: 2, warm_up: 0.0 };
 
+type Stay<'a> = ((&'a Change, &'a f64), &'a bool);
+
 /// What a queue that got this stream recorded.
 fn recorded(stream: &Stream, outcome: &Outcome, paused: Span) -> Vec<String> {
     let stays = stream.changes.iter().zip(&outcome.minutes_in_queue).zip(&outcome.merges);
-    type Stay<'a> = ((&'a Change, &'a f64), &'a bool);
     let line = |(number, ((change, minutes), merged)): (usize, Stay<'_>)| {
         let stay = std::time::Duration::from_secs_f64(minutes * 60.0).as_micros();
         let ended = change.at.plus(Span::from_micros(i64::try_from(stay).expect("short")));
@@ -133,8 +134,8 @@ fn each_seed_draws_the_outcomes_of_the_history_at_its_own_times() {
 fn lanes_need_the_targets_of_every_pull_request() {
     let areas = Workload { overlap: Overlap::Areas { count: 20 }, ..workload() };
     let lines = recorded_once(&areas.stream(1).expect("a stream"));
-    let lanes = Settings::builder().mode(Mode::Parallel).build().expect("valid");
-    let choice = Choice::new(12, 1, &lanes).expect("valid");
+    let parallel = Settings::builder().mode(Mode::Parallel).build().expect("valid");
+    let choice = Choice::new(12, 1, &parallel).expect("valid");
     let refused = Replay::new(&history(&lines).expect("a history"), vec![choice.clone()], 1);
     assert!(refused.expect_err("refused").to_string().contains("needs the targets"));
     let with_targets = |line: &String| {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use signalbox_domain::queue::{Freeze, Queue, QueueState, SETTINGS, Settings, view_queue};
 use signalbox_domain::token::EnumCase;
 use signalbox_services::SeenQueue;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -23,7 +23,25 @@ pub(crate) struct SettingsReply {
     words: Words,
     paused_by: Option<String>,
     paused_reason: Option<String>,
-    freeze: Option<Freeze>,
+    freeze: Option<FreezeReply>,
+}
+
+/// A freeze in force.
+#[derive(Clone, Debug, serde::Serialize, ToSchema)]
+struct FreezeReply {
+    /// When it ends; null for a freeze without an end.
+    #[schema(required, format = DateTime)]
+    until: Option<String>,
+    /// The reason given in its rule.
+    #[schema(required)]
+    reason: Option<String>,
+}
+
+impl FreezeReply {
+    fn of(queue: &Queue) -> Option<Self> {
+        let Freeze { until, reason } = queue.header.freeze.in_force.clone()?;
+        Some(Self { until: until.map(|until| until.to_string()), reason })
+    }
 }
 
 impl Serialize for SettingsReply {
@@ -34,10 +52,7 @@ impl Serialize for SettingsReply {
         setting::write(&mut map, &self.settings, self.words)?;
         map.serialize_entry("pausedBy", &self.paused_by)?;
         map.serialize_entry("pausedReason", &self.paused_reason)?;
-        let freeze = self.freeze.as_ref().map(|Freeze { until, reason }| {
-            json!({ "until": until.map(|until| until.to_string()), "reason": reason })
-        });
-        map.serialize_entry("freeze", &freeze)?;
+        map.serialize_entry("freeze", &self.freeze)?;
         map.end()
     }
 }
@@ -57,14 +72,11 @@ impl PartialSchema for SettingsReply {
             .required("state")
             .property("branch", branch.examples(["main"]))
             .required("branch");
-        let until = text("When it ends; null for a freeze without an end.", or_null());
-        let freeze = ObjectBuilder::new()
-            .schema_type(SchemaType::Array(vec![Type::Object, Type::Null]))
+        let null = ObjectBuilder::new().schema_type(Type::Null);
+        let freeze = OneOfBuilder::new()
             .description(Some("The freeze in force."))
-            .property("until", until.format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))))
-            .required("until")
-            .property("reason", text("The reason given in its rule.", or_null()))
-            .required("reason");
+            .item(Ref::from_schema_name(FreezeReply::name()))
+            .item(null);
         for spec in SETTINGS {
             object = object.property(spec.name, setting::schema(spec, false)).required(spec.name);
         }
@@ -79,6 +91,7 @@ impl PartialSchema for SettingsReply {
 impl ToSchema for SettingsReply {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push((QueueStateWord::name().into_owned(), QueueStateWord::schema()));
+        schemas.push((FreezeReply::name().into_owned(), FreezeReply::schema()));
         setting::schemas(schemas);
     }
 }
@@ -128,7 +141,7 @@ impl SettingsReply {
             words,
             paused_by,
             paused_reason,
-            freeze: header.freeze.in_force.clone(),
+            freeze: FreezeReply::of(queue),
         }
     }
 }
@@ -154,6 +167,9 @@ struct ListedQueue {
     /// Why it was paused, while it is.
     #[schema(required)]
     paused_reason: Option<String>,
+    /// The freeze in force.
+    #[schema(required)]
+    freeze: Option<FreezeReply>,
     /// The number of live entries, also ones that are not ready.
     enqueued_pull_requests_count: usize,
     /// The number of test runs that have not ended.
@@ -171,6 +187,7 @@ impl QueuesReply {
                 state: settings.state,
                 mode: words.word(settings.settings.mode.as_str()),
                 paused_reason: settings.paused_reason,
+                freeze: settings.freeze,
                 enqueued_pull_requests_count: queue.live(),
                 test_runs_count: line + bisections,
             }

@@ -31,7 +31,7 @@ async fn queues_are_listed_with_their_state_and_numbers() {
     let reply = server.call(request.set_json(json!({}))).await.json();
     let expected = json!({"queues": [{
         "repo": {"host": "git.test", "owner": "acme", "name": "calc"}, "targetBranch": "main",
-        "state": "RUNNING", "mode": "SINGLE", "pausedReason": null,
+        "state": "RUNNING", "mode": "SINGLE", "pausedReason": null, "freeze": null,
         "enqueuedPullRequestsCount": 2, "testRunsCount": 1
     }]});
     assert_eq!(reply, expected);
@@ -43,6 +43,9 @@ async fn queues_are_listed_with_their_state_and_numbers() {
     let queue = &reply["queues"][0];
     assert_eq!((&queue["state"], &queue["mode"]), (&json!("paused"), &json!("single")));
     assert_eq!(queue["pausedReason"], json!("release day"));
+    server.ok("updateQueue", json!({"freezes": ["2020-01-01T00:00/..[UTC] audit"]})).await;
+    let reply = server.post(OPERATION, all()).await.json();
+    assert_eq!(reply["queues"][0]["freeze"], json!({"until": null, "reason": "audit"}));
 }
 
 #[actix_web::test]

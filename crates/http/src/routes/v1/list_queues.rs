@@ -19,7 +19,7 @@ use crate::problem::Problem;
     request_body = QueuesRequest,
     responses((status = OK, description = "The queues.", body = QueuesReply, example = json!({"queues": [{
         "repo": {"host": "github.com", "owner": "acme", "name": "calc"}, "targetBranch": "main",
-        "state": "RUNNING", "mode": "SINGLE", "pausedReason": null,
+        "state": "RUNNING", "mode": "SINGLE", "pausedReason": null, "freeze": null,
         "enqueuedPullRequestsCount": 3, "testRunsCount": 1
     }]})), OfQueues),
     security(("ApiKeyAuth" = []))
