@@ -322,7 +322,7 @@ async fn a_history_of_a_queue_is_simulated() {
     let table = succeeded(&signalbox(folder.path(), &[], &simulate));
     assert!(table.starts_with("3 pull requests from 20"), "{table}");
     assert!(
-        table.contains("as it was") && table.contains("Simulated with the recorded settings"),
+        table.contains("recorded\n") && table.contains("Simulated with the recorded settings"),
         "{table}"
     );
     let missing = ["simulate", "--history", "missing.jsonl"];

@@ -169,7 +169,7 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox events tail --type pull_request.merged"
     )]
     Events(signalbox_cli::Events),
-    /// Simulate a merge queue: compare settings on a stated workload, or on what a queue did, without a
+    /// Simulate a merge queue: compare settings on a stated workload or on the history of a queue, without a
     /// server.
     #[command(
         after_help = "Example: signalbox simulate --per-hour 20 --failing 0.05 --concurrency 10,20 --batch-size 1,4\n\n\

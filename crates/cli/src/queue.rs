@@ -87,14 +87,14 @@ pub enum Queue {
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Print what a queue did, as JSON lines for signalbox simulate --history: its settings, and when each
-    /// pull request entered the line and left the queue.
+    /// Print the history of a queue as JSON Lines, for signalbox simulate --history: its settings, and when
+    /// each pull request entered the line and left the queue. It has no other output format.
     #[command(
         after_help = "Example: signalbox queue history --repo git.local/acme/calc --since 14d > history.jsonl"
     )]
     History {
-        /// Only pull requests that left the queue later: a duration before now, such as 14d or 12h, or a
-        /// time, such as 2026-09-01T00:00:00Z.
+        /// Only pull requests that left the queue at or after this time: a duration before now, such as 14d
+        /// or 12h, or a time, such as 2026-09-01T00:00:00Z.
         #[arg(long, value_name = "TIME", default_value = "14d")]
         since: String,
         #[command(flatten)]

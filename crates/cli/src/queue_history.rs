@@ -10,9 +10,9 @@ use signalbox_terminal::say_json;
 use crate::queue::QueueArgs;
 use crate::{CliError, clock};
 
-/// The most pull requests of a page.
+/// The maximum number of pull requests on a page.
 const PAGE: u32 = 100;
-/// The most pull requests whose passages are read at a time.
+/// The maximum number of pull requests in a request for passages.
 const AT_A_TIME: usize = 50;
 
 /// Prints the settings, and each pull request that has left the queue since a time.

@@ -18,8 +18,8 @@ const MOST: usize = 400;
 /// The workload, the settings to compare, and the output.
 #[derive(Args, Clone, Debug)]
 pub struct Simulate {
-    /// Replay this file of `signalbox queue history`, or - for the standard input, instead of a stated
-    /// workload. What is not set is as in the history.
+    /// Replay a history from `signalbox queue history` (- for the standard input) instead of a stated
+    /// workload. Settings without a flag come from the history.
     #[arg(
         long,
         value_name = "FILE",
@@ -37,8 +37,8 @@ pub struct Simulate {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Workload")]
     pub daily_swing: f64,
     /// Minutes of a test run: 30, evenly from 20 to 40 as 20-40, or lognormal with median 30 and
-    /// spread 0.35 as 30~0.35. With --history: of test runs whose duration it does not have
-    /// [default: 30, or as others of the history].
+    /// spread 0.35 as 30~0.35. With --history, applies only where testMinutes is missing
+    /// [default: 30; with --history, the duration of another pull request].
     #[arg(long, value_name = "MINUTES", help_heading = "Workload")]
     pub test_minutes: Option<Minutes>,
     /// The share of pull requests that fail on their own.
@@ -60,24 +60,24 @@ pub struct Simulate {
     /// The share of pull requests at the start whose minutes do not count.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Workload")]
     pub warm_up: f64,
-    /// The most test runs at the same time, including those of bisection unless that has slots of its
-    /// own. Several values are compared [default: 20, or as in the history].
+    /// The maximum number of concurrent test runs, including those of bisection unless that has slots of its
+    /// own. Several values are compared [default: 20; with --history, the recorded value].
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', help_heading = "Settings")]
     pub concurrency: Vec<u32>,
-    /// The test slots that only bisection uses [default: none, or as in the history].
+    /// The number of test slots that only bisection uses [default: 0; with --history, the recorded value].
     #[arg(long, value_name = "NUMBER", help_heading = "Settings")]
     pub bisection_concurrency: Option<u32>,
-    /// Failures reduce the number of test runs at the same time, and landings raise it again.
+    /// Failures reduce the number of concurrent test runs, and landings raise it again.
     #[arg(long, help_heading = "Settings")]
     pub adaptive_window: bool,
-    /// Failures never reduce the number of test runs at the same time below this number [default: 3].
+    /// Failures never reduce the number of concurrent test runs below this number [default: 3].
     #[arg(long, value_name = "NUMBER", help_heading = "Settings")]
     pub window_floor: Option<u32>,
     /// The size of batches; 1 tests every pull request alone. Several values are compared
-    /// [default: 1, or as in the history].
+    /// [default: 1; with --history, the recorded value].
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', help_heading = "Settings")]
     pub batch_size: Vec<u32>,
-    /// The most minutes that a batch waits to fill [default: 5].
+    /// The maximum number of minutes that a batch waits to fill [default: 5].
     #[arg(long, value_name = "MINUTES", help_heading = "Settings")]
     pub batch_wait: Option<u32>,
     /// Bisect failed batches in place instead of outside the line.

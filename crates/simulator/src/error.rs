@@ -41,13 +41,15 @@ pub enum SimulationError {
     #[error(transparent)]
     PullRequest(#[from] InvalidPullRequest),
     /// Nothing is due, and pull requests are still in the queue.
-    #[error("the queue stands still with {left} pull requests in it")]
+    #[error("the queue is stuck, with {left} pull requests left in it")]
     Stuck {
         /// The pull requests in the queue.
         left: usize,
     },
     /// The planner landed something other than the target with the changes.
-    #[error("the planner landed pull request {pr} with a tree that is not the target with it")]
+    #[error(
+        "the planner landed pull request {pr} with the wrong tree: expected the target branch plus its changes"
+    )]
     WrongTree {
         /// The first pull request of the landing.
         pr: u32,

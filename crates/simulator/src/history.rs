@@ -1,4 +1,4 @@
-//! Histories: what a queue did, as a file that is replayed with other settings.
+//! Histories: what a queue did, as a file that is replayed with different settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::stream::{CHANGE, Conditions, Source, Stream};
 use crate::workload::{LONGEST, minutes, span};
 use crate::{Areas, Change, Durations, Sample, SimulationError};
 
-/// The most pull requests of a history.
+/// The maximum number of pull requests in a history.
 const MOST: usize = 100_000;
 
 /// The first line of a history: the settings of the queue by their names in the API.
@@ -31,7 +31,7 @@ pub enum Ending {
     Merged,
     /// Its tests failed, or it conflicted.
     Failed,
-    /// It left without a result. It is counted, and not simulated.
+    /// It left without a result. It is counted but not simulated.
     Cancelled,
 }
 
@@ -102,10 +102,12 @@ impl History {
             }
             let wrong = |rule: String| SimulationError::History { line: number, rule };
             let value: Value = serde_json::from_str(line)
-                .map_err(|error| wrong(format!("is not JSON: {error}")))?;
+                .map_err(|error| wrong(format!("is not JSON, column {}", error.column())))?;
             if value.get("settings").is_some() {
                 if settings.is_some() || !past.is_empty() || cancelled > 0 {
-                    return Err(wrong("has settings, which only the first line may have".into()));
+                    return Err(wrong(
+                        "has settings, which are allowed only in the first line".into(),
+                    ));
                 }
                 let read: PastSettings = serde_json::from_value(value)
                     .map_err(|error| wrong(format!("is invalid: {error}")))?;
@@ -119,7 +121,7 @@ impl History {
                 None => cancelled += 1,
             }
             if past.len() > MOST {
-                return Err(wrong(format!("is one of more than {MOST} pull requests")));
+                return Err(wrong(format!("exceeds the limit of {MOST} pull requests")));
             }
         }
         past.sort_by_key(|it| it.queued_at);
@@ -131,11 +133,11 @@ impl History {
     fn check(&self) -> Result<(), SimulationError> {
         let refused = |rule| Err(SimulationError::Replay { rule });
         if self.past.is_empty() {
-            return refused("it has no pull request that merged or failed");
+            return refused("it has no merged or failed pull requests");
         }
         if self.unknown.is_none() && self.known().next().is_none() {
             return refused(
-                "it has no testMinutes: give the duration of test runs by --test-minutes",
+                "it has no testMinutes; set the duration of test runs with --test-minutes",
             );
         }
         Ok(())
@@ -262,10 +264,10 @@ impl PastPullRequest {
 fn settings_of(given: &Map<String, Value>) -> Result<Settings, String> {
     let mut patch = SettingsPatch::default();
     for (name, value) in given {
-        let spec = setting(name).ok_or_else(|| format!("has an unknown setting {name}"))?;
-        let value = text(value).and_then(|text| spec.parse(&text));
-        if !value.is_some_and(|value| spec.set(&mut patch, value)) {
-            return Err(format!("has an invalid value of the setting {name}"));
+        let spec = setting(name).ok_or_else(|| format!("has an unknown setting {name:?}"))?;
+        let read = text(value).and_then(|text| spec.parse(&text));
+        if !read.is_some_and(|read| spec.set(&mut patch, read)) {
+            return Err(format!("has an invalid value {value} of the setting {name}"));
         }
     }
     let defaults = Settings { mode: patch.mode.unwrap_or(Mode::Single), ..Settings::default() };

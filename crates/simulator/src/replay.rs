@@ -1,4 +1,4 @@
-//! Replays: a history with other settings, and whether the simulation agrees with what happened.
+//! Replays: a history with different settings, and whether the simulation agrees with what happened.
 
 use signalbox_domain::queue::Mode;
 use signalbox_domain::time::Timestamp;
@@ -9,7 +9,7 @@ use crate::{Choice, History, Outcome, SimulationError, Study, simulate};
 /// How far the simulated median may lie outside the interval of the real one: tests and hosts are never
 /// as regular as the model.
 const TOLERANCE: f64 = 0.05;
-/// The most examples.
+/// The maximum number of examples.
 const EXAMPLES: usize = 4;
 
 /// A history, simulated with several combinations of settings.
@@ -17,7 +17,7 @@ const EXAMPLES: usize = 4;
 pub struct Replay {
     /// When the first pull request entered the line, and when the last one left it.
     pub period: (Timestamp, Timestamp),
-    /// The number of pull requests that left without a result, and are not simulated.
+    /// The number of cancelled pull requests, which are not simulated.
     pub cancelled: usize,
     /// The median of the minutes that pull requests were really in the queue, with its 95 % interval.
     pub median: Interval,
@@ -28,11 +28,11 @@ pub struct Replay {
     pub simulated: Option<(f64, f64)>,
     /// The comparison; the settings of the history are the first combination.
     pub study: Study,
-    /// Pull requests that the advised combination would have changed most, soonest first.
+    /// Pull requests that the advised combination would have changed most, largest improvement first.
     pub examples: Vec<Example>,
 }
 
-/// What other settings would have changed for a pull request.
+/// What different settings would have changed for a pull request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
     /// Its number.

@@ -9,8 +9,9 @@ use crate::{Example, Finding, Interval, Replay, Study};
 
 /// After the simulated figures of a history.
 const FITS: &str = "The model fits.";
-const MISFIT: &str = "The model does not fit: the queue may have been paused, its host down, or its settings \
-     changed. Trust the order of the combinations below, not their minutes.";
+const MISFIT: &str = "The model does not fit: the queue may have been paused, the git host may have been \
+                      down, or settings may have changed. Compare the combinations with each other, \
+                      and not with the recorded times.";
 /// The columns of the table.
 const HEADINGS: [&str; 8] = [
     "concurrency",
@@ -28,7 +29,7 @@ pub(crate) fn table(study: &Study) -> String {
     of_combinations(study, None)
 }
 
-/// What really happened, whether the model fits, the table, and examples.
+/// What was recorded, whether the model fits, the table, and examples.
 pub(crate) fn replayed(replay: &Replay) -> String {
     let count = |count: usize| {
         if count == 1 { "1 pull request".to_owned() } else { format!("{count} pull requests") }
@@ -36,8 +37,7 @@ pub(crate) fn replayed(replay: &Replay) -> String {
     let (from, until) = replay.period;
     let mut text = format!("{} from {from} to {until}", count(replay.study.pull_requests));
     if replay.cancelled > 0 {
-        let _written =
-            write!(text, "; {} that left without a result are not simulated", replay.cancelled);
+        let _written = write!(text, "; not simulated: {} cancelled", replay.cancelled);
     }
     let (median, p95) = (interval(replay.median, 0, 1.0, ""), replay.p95);
     let _written = write!(text, ".\nRecorded: median {median} minutes, P95 {p95:.0}.");
@@ -98,12 +98,10 @@ fn of_combinations(study: &Study, recorded: Option<usize>) -> String {
 }
 
 fn row(finding: &Finding, is_recorded: bool) -> [String; HEADINGS.len()] {
-    let notes = [
-        (finding.on_front, "*"),
-        (finding.keeps_up == Some(false), "falls behind"),
-        (is_recorded, "as it was"),
-    ];
+    let front = if finding.on_front { "* " } else { "" };
+    let notes = [(finding.keeps_up == Some(false), "falls behind"), (is_recorded, "recorded")];
     let notes = notes.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note);
+    let notes = notes.collect::<Vec<_>>().join(", ");
     [
         finding.choice.concurrency.to_string(),
         finding.choice.batch_size.to_string(),
@@ -112,7 +110,7 @@ fn row(finding: &Finding, is_recorded: bool) -> [String; HEADINGS.len()] {
         interval(finding.runs, 2, 1.0, ""),
         interval(finding.cancelled, 1, 100.0, " %"),
         interval(finding.false_ejections, 2, 100.0, " %"),
-        notes.collect::<Vec<_>>().join(" "),
+        format!("{front}{notes}"),
     ]
 }
 

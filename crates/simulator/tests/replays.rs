@@ -175,7 +175,7 @@ fn a_mistake_in_a_history_is_named_with_its_line() {
     let settings = r#"{"settings":{"concurrency":5}}"#;
     let changed = |from: &str, to: &str| format!("{stay}\n{}", stay.replace(from, to));
     for (text, expected) in [
-        ("{".to_owned(), "line 1 of the history is not JSON"),
+        ("{".to_owned(), "line 1 of the history is not JSON, column 1"),
         (changed("\"number\":1", "\"number\":0"), "line 2 of the history has an invalid number 0"),
         (changed("MERGED", "LOST"), "line 2 of the history is invalid: unknown variant `LOST`"),
         (
@@ -193,14 +193,14 @@ fn a_mistake_in_a_history_is_named_with_its_line() {
         ),
         (
             format!("{stay}\n{settings}"),
-            "line 2 of the history has settings, which only the first line may have",
+            "line 2 of the history has settings, which are allowed only in the first line",
         ),
-        (settings.replace("concurrency", "slots"), "has an unknown setting slots"),
+        (settings.replace("concurrency", "slots"), "has an unknown setting \"slots\""),
         (settings.replace('5', "0"), "concurrency must be a whole number from 1 to 1000"),
-        (settings.replace('5', "\"a\""), "has an invalid value of the setting concurrency"),
-        (settings.to_owned(), "no pull request that merged or failed"),
-        (stay.replace("MERGED", "CANCELLED"), "no pull request that merged or failed"),
-        (stay.to_owned(), "give the duration of test runs by --test-minutes"),
+        (settings.replace('5', "\"a\""), "has an invalid value \"a\" of the setting concurrency"),
+        (settings.to_owned(), "no merged or failed pull requests"),
+        (stay.replace("MERGED", "CANCELLED"), "no merged or failed pull requests"),
+        (stay.to_owned(), "set the duration of test runs with --test-minutes"),
     ] {
         let error = History::parse(&text, CONDITIONS, None).expect_err(&text).to_string();
         assert!(error.contains(expected), "{error}");

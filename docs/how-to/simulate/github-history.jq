@@ -1,6 +1,6 @@
 # A page of pull requests that merged on GitHub → lines of a history.
-# A pull request would have been submitted when it was approved, or else when its first checks began. Each
-# later commit whose checks failed counts as a submission that failed, and the last one as the one that merged.
+# A pull request counts as submitted when it was approved or when its last checks began, whichever is later. Each
+# earlier commit whose checks began after the approval and failed counts as a submission that failed.
 .data.search.nodes[] | . as $pr
 | [.reviews.nodes[].submittedAt] | min | . as $approved
 | [ $pr.commits.nodes[].commit.statusCheckRollup | select(. != null)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the pull requests of a GitHub repository that merged in the last days, as a history for
+# Prints the pull requests of a GitHub repository that merged in the last DAYS days, as a history for
 # signalbox simulate --history. Needs the GitHub CLI, signed in: https://cli.github.com
 # Usage: github-history.sh OWNER/NAME [BRANCH] [DAYS]
 set -eu
