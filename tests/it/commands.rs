@@ -336,34 +336,52 @@ async fn a_history_of_a_queue_is_simulated() {
 fn pull_requests_of_github_become_a_history() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/simulate");
     let program = std::fs::read_to_string(folder.join("github-history.jq")).expect("the program");
-    let run = |began: &str, ended: &str| json!({ "startedAt": format!("2026-09-17T{began}:00Z"), "completedAt": format!("2026-09-17T{ended}:00Z") });
-    let tested = |state: &str, runs: Value| json!({ "commit": { "statusCheckRollup": { "state": state, "contexts": { "nodes": runs } } } });
+    let at = |at: &str| format!("2026-09-{at}:00Z");
+    let run = |began: &str, ended: &str, conclusion: &str| json!({ "startedAt": at(began), "completedAt": at(ended), "conclusion": conclusion });
+    let tested = |runs: Value| json!({ "commit": { "statusCheckRollup": { "contexts": { "nodes": runs } } } });
     let untested = json!({ "commit": { "statusCheckRollup": null } });
     let pull_request = |number: u32, approved: &[&str], commits: Value| {
-        let at = |at: &&str| json!({ "submittedAt": format!("2026-09-17T{at}:00Z") });
-        let reviews: Vec<Value> = approved.iter().map(at).collect();
+        let reviews = approved.iter().map(|it| json!({ "submittedAt": at(it) }));
         json!({
-            "number": number, "mergedAt": "2026-09-17T12:00:00Z",
-            "reviews": { "nodes": reviews }, "commits": { "nodes": commits },
+            "number": number, "mergedAt": at("17T12:00"),
+            "reviews": { "nodes": reviews.collect::<Vec<Value>>() }, "commits": { "nodes": commits },
         })
     };
+    let (failed, passed) = ("FAILURE", "SUCCESS");
     let nodes = json!([
-        // Only failures after the first approval count; a run without an end and a status do not.
+        // Only failures after the first approval count, and neither a run without an end nor a status.
         pull_request(
             12,
-            &["09:00", "11:00"],
+            &["17T09:00", "17T11:00"],
             json!([
-                tested("FAILURE", json!([run("08:00", "08:20")])),
-                tested("FAILURE", json!([run("09:30", "09:50"), run("09:31", "10:00")])),
+                tested(json!([run("17T08:00", "17T08:20", failed)])),
+                tested(json!([
+                    run("17T09:30", "17T09:50", failed),
+                    run("17T09:31", "17T10:00", passed)
+                ])),
+                // Cancelled by the next push.
+                tested(json!([run("17T10:20", "17T10:21", "CANCELLED")])),
                 untested,
-                tested(
-                    "SUCCESS",
-                    json!([run("10:30", "10:55"), {}, { "startedAt": "2026-09-17T10:30:00Z", "completedAt": null }])
-                ),
+                tested(json!([
+                    run("17T10:30", "17T10:55", passed),
+                    {},
+                    { "startedAt": at("17T10:30"), "completedAt": null },
+                    // After the merge.
+                    run("17T12:10", "17T13:00", failed),
+                ])),
             ])
         ),
         pull_request(13, &[], json!([untested])),
-        pull_request(14, &["11:30"], json!([tested("SUCCESS", json!([run("11:00", "11:40")]))])),
+        // A job that ran again two weeks later.
+        pull_request(
+            14,
+            &["17T11:30"],
+            json!([tested(json!([
+                run("02T11:00", "02T11:40", passed),
+                run("17T11:00", "17T11:40", passed)
+            ]))])
+        ),
+        null,
     ]);
     let page = json!({ "data": { "search": { "nodes": nodes } } });
     let input = TempDir::new().expect("a folder");
@@ -377,24 +395,21 @@ fn pull_requests_of_github_become_a_history() {
     let read: Vec<Value> =
         lines.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
     let stay = |number: u32, queued: &str, ended: &str, outcome: &str, minutes: Option<u32>| {
-        let mut stay = json!({
-            "number": number, "queuedAt": format!("2026-09-17T{queued}:00Z"),
-            "endedAt": format!("2026-09-17T{ended}:00Z"), "outcome": outcome,
-        });
+        let (queued, ended) = (at(queued), at(ended));
+        let mut stay =
+            json!({ "number": number, "queuedAt": queued, "endedAt": ended, "outcome": outcome });
         if let Some(minutes) = minutes {
             stay["testMinutes"] = minutes.into();
         }
         stay
     };
-    assert_eq!(
-        read,
-        [
-            stay(12, "09:30", "10:00", "FAILED", Some(30)),
-            stay(12, "10:30", "12:00", "MERGED", Some(25)),
-            stay(13, "12:00", "12:00", "MERGED", None),
-            stay(14, "11:30", "12:00", "MERGED", Some(40)),
-        ]
-    );
+    let expected = [
+        stay(12, "17T09:30", "17T10:00", "FAILED", Some(30)),
+        stay(12, "17T10:30", "17T12:00", "MERGED", Some(25)),
+        stay(13, "17T12:00", "17T12:00", "MERGED", None),
+        stay(14, "17T11:30", "17T12:00", "MERGED", None),
+    ];
+    assert_eq!(read, expected);
     std::fs::write(input.path().join("history.jsonl"), &lines).expect("written");
     let simulate = ["simulate", "--history", "history.jsonl", "--concurrency", "2,4"];
     let table = succeeded(&signalbox(input.path(), &[], &simulate));

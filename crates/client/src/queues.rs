@@ -209,11 +209,30 @@ pub struct Passage {
 
 /// A step of a pull request through a queue.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PassageStep {
     /// When it came to the state, in RFC 3339.
     pub timestamp: String,
-    /// The state, upper case.
+    /// The state.
     pub state: String,
+    tests_passed: Option<Because>,
+    pending_failure: Option<Because>,
+    failure: Option<Because>,
+    merged: Option<Because>,
+}
+
+/// The reason of a step.
+#[derive(Clone, Debug, Deserialize)]
+struct Because {
+    reason: String,
+}
+
+impl PassageStep {
+    /// Why it came to the state; `None` for steps without a result.
+    pub fn reason(&self) -> Option<&str> {
+        let all = [&self.tests_passed, &self.pending_failure, &self.failure, &self.merged];
+        all.into_iter().flatten().map(|it| it.reason.as_str()).next()
+    }
 }
 
 /// How a pull request left a queue.

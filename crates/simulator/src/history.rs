@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use signalbox_domain::queue::{Mode, Priority, Settings, SettingsPatch, setting};
+use signalbox_domain::queue::{
+    BatchingRule, Mode, Priority, SettingKind, SettingSpec, SettingValue, Settings, SettingsPatch,
+    setting,
+};
 use signalbox_domain::time::{Span, Timestamp};
 
 use crate::random::Random;
 use crate::stream::{CHANGE, Conditions, Source, Stream};
-use crate::workload::{LONGEST, minutes, span};
+use crate::workload::{MAX_TEST_MINUTES, minutes, span};
 use crate::{Areas, Change, Durations, Sample, SimulationError};
 
 /// The maximum number of pull requests in a history.
@@ -65,7 +68,7 @@ pub(crate) struct Past {
     pub(crate) number: u32,
     queued_at: Timestamp,
     ended_at: Timestamp,
-    failed: bool,
+    pub(crate) failed: bool,
     tests_take: Option<Span>,
     priority: Option<Priority>,
     areas: Option<Areas>,
@@ -94,6 +97,8 @@ impl History {
         conditions: Conditions,
         unknown: Option<Durations>,
     ) -> Result<Self, SimulationError> {
+        unknown.map(Durations::check).transpose()?;
+        let text = text.trim_start_matches('\u{feff}');
         let (mut settings, mut cancelled, mut past) = (None, 0, Vec::new());
         let mut areas = BTreeMap::new();
         for (line, number) in text.lines().zip(1_usize..) {
@@ -135,6 +140,9 @@ impl History {
         if self.past.is_empty() {
             return refused("it has no merged or failed pull requests");
         }
+        if self.counted_from() == self.past.len() {
+            return refused("the warm-up share leaves no pull request");
+        }
         if self.unknown.is_none() && self.known().next().is_none() {
             return refused(
                 "it has no testMinutes; set the duration of test runs with --test-minutes",
@@ -165,8 +173,13 @@ impl History {
     /// The minutes that the pull requests were really in the queue, without the first ones, which do
     /// not count.
     pub fn minutes(&self) -> Sample {
-        let counted = self.recorded().counted_from();
+        let counted = self.counted_from();
         self.past.iter().skip(counted).map(Past::minutes).collect()
+    }
+
+    /// The position of the first pull request whose results count.
+    pub(crate) fn counted_from(&self) -> usize {
+        self.conditions.counted_from(self.past.len())
     }
 
     /// The pull requests as they were: seed 0.
@@ -202,6 +215,11 @@ impl History {
 /// Each seed draws, for each pull request, one of the history whose outcome, test duration and targets it
 /// has.
 impl Source for History {
+    /// Pull requests come at any rate: more of them at the end say nothing about the settings.
+    fn is_steady(&self) -> bool {
+        false
+    }
+
     fn stream(&self, seed: u64) -> Result<Stream, SimulationError> {
         self.conditions.check()?;
         Ok(self.stream_of(seed, |_, random| below(random, self.past.len())))
@@ -236,9 +254,10 @@ impl PastPullRequest {
         if ended_at < queued_at {
             return Err(format!("has an endedAt {ended_at} before its queuedAt {queued_at}"));
         }
-        if let Some(given) = self.test_minutes.filter(|it| !(*it > 0.0 && *it <= LONGEST)) {
+        if let Some(given) = self.test_minutes.filter(|it| !(*it > 0.0 && *it <= MAX_TEST_MINUTES))
+        {
             return Err(format!(
-                "has invalid testMinutes {given}: must be more than 0 and at most {LONGEST}"
+                "has invalid testMinutes {given}: must be more than 0 and at most {MAX_TEST_MINUTES}"
             ));
         }
         let mut area = |target: String| {
@@ -259,36 +278,50 @@ impl PastPullRequest {
     }
 }
 
-/// The settings of a history. It does not contain what some of them are about: required statuses, test results
-/// and authors. They have their defaults.
+/// The settings of a history. Settings about what a history does not contain have no effect: required
+/// statuses, test results, authors and the names of targets. The recorded durations contain the
+/// waiting for CI, to which timeouts do not apply, and a freeze without an end would hold what was
+/// under test at its start forever.
 fn settings_of(given: &Map<String, Value>) -> Result<Settings, String> {
     let mut patch = SettingsPatch::default();
-    for (name, value) in given {
+    for (name, value) in given.iter().filter(|(_, value)| !value.is_null()) {
         let spec = setting(name).ok_or_else(|| format!("has an unknown setting {name:?}"))?;
-        let read = text(value).and_then(|text| spec.parse(&text));
-        if !read.is_some_and(|read| spec.set(&mut patch, read)) {
+        if !read(spec, value).is_some_and(|read| spec.set(&mut patch, read)) {
             return Err(format!("has an invalid value {value} of the setting {name}"));
         }
     }
     let defaults = Settings { mode: patch.mode.unwrap_or(Mode::Single), ..Settings::default() };
     let mut settings = patch.applied_to(&defaults).map_err(|refusal| refusal.to_string())?;
-    settings.required_statuses = None;
-    settings.evidence_checks = Vec::new();
-    settings.author_limit = 0;
-    Ok(settings)
+    settings.freezes.retain(|rule| !rule.contains("/.."));
+    Ok(Settings {
+        required_statuses: None,
+        evidence_checks: Vec::new(),
+        author_limit: 0,
+        batching_rules: Vec::new(),
+        testing_timeout_minutes: 0,
+        automatic_testing_timeout: false,
+        ..settings
+    })
 }
 
-/// A value of a setting in the API, as a form writes it.
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::String(text) => Some(text.clone()),
-        Value::Array(items) => {
-            let item =
-                |item: &Value| Some(item.get("targetPattern").unwrap_or(item).as_str()?.to_owned());
-            items.iter().map(item).collect::<Option<Vec<String>>>().map(|items| items.join("\n"))
+/// A value of a setting as the API writes it.
+fn read(spec: &SettingSpec, value: &Value) -> Option<SettingValue> {
+    match (spec.kind, value) {
+        (SettingKind::Names { .. } | SettingKind::Freezes, Value::Array(items)) => {
+            let names = items.iter().map(|item| item.as_str().map(ToOwned::to_owned));
+            names.collect::<Option<Vec<String>>>().map(SettingValue::Names)
         }
-        Value::Null | Value::Object(_) => None,
+        (SettingKind::Rules, Value::Array(items)) => {
+            let text = |item: &Value, name: &str| Some(item.get(name)?.as_str()?.to_owned());
+            let rule = |item: &Value| {
+                let target_pattern = text(item, "targetPattern")?;
+                Some(BatchingRule { target_pattern, policy: text(item, "policy")? })
+            };
+            items.iter().map(rule).collect::<Option<Vec<BatchingRule>>>().map(SettingValue::Rules)
+        }
+        (_, Value::Bool(flag)) => spec.parse(&flag.to_string()),
+        (_, Value::Number(number)) => spec.parse(&number.to_string()),
+        (_, Value::String(text)) => spec.parse(text),
+        (_, Value::Null | Value::Array(_) | Value::Object(_)) => None,
     }
 }

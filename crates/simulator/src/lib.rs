@@ -25,4 +25,4 @@ pub use replay::{Example, Replay};
 pub use simulation::simulate;
 pub use stream::{Areas, Change, Conditions, Source, Stream};
 pub use study::{Choice, Finding, Study};
-pub use workload::{Arrivals, Durations, Overlap, Workload};
+pub use workload::{Arrivals, Durations, MAX_TEST_MINUTES, Overlap, Workload};

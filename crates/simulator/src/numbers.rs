@@ -56,10 +56,15 @@ impl Sample {
 
     /// The median with its 95 % bootstrap interval.
     pub fn median_interval(&self) -> Interval {
-        self.bootstrap(|values| values.iter().copied().collect::<Self>().median())
+        self.bootstrap(|values| {
+            if values.is_empty() {
+                return 0.0;
+            }
+            *values.select_nth_unstable_by(values.len().div_ceil(2) - 1, f64::total_cmp).1
+        })
     }
 
-    fn bootstrap(&self, of: impl Fn(&[f64]) -> f64) -> Interval {
+    fn bootstrap(&self, of: impl Fn(&mut [f64]) -> f64) -> Interval {
         let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
         let mut random = Random::keyed(&[SEED]);
         let mut redraw = |_| {
@@ -67,7 +72,7 @@ impl Sample {
                 let at = usize::try_from(random.below(count)).unwrap_or_default();
                 self.0.get(at).copied().unwrap_or_default()
             });
-            of(&drawn.collect::<Vec<f64>>())
+            of(&mut drawn.collect::<Vec<f64>>())
         };
         let mut found: Vec<f64> = (0..RESAMPLES).map(&mut redraw).collect();
         found.sort_unstable_by(f64::total_cmp);
@@ -75,7 +80,7 @@ impl Sample {
             let at = (found.len() * per_mille).div_ceil(1_000).max(1) - 1;
             found.get(at).copied().unwrap_or_default()
         };
-        Interval { mean: of(&self.0), low: rank(25), high: rank(975) }
+        Interval { mean: of(&mut self.0.clone()), low: rank(25), high: rank(975) }
     }
 }
 

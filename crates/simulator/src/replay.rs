@@ -3,12 +3,14 @@
 use signalbox_domain::queue::Mode;
 use signalbox_domain::time::Timestamp;
 
-use crate::numbers::Interval;
+use crate::numbers::{Interval, float, ratio};
 use crate::{Choice, History, Outcome, SimulationError, Study, simulate};
 
 /// How far the simulated median may lie outside the interval of the real one: tests and hosts are never
 /// as regular as the model.
 const TOLERANCE: f64 = 0.05;
+/// The largest share of pull requests with another outcome than recorded.
+const OTHER_OUTCOMES: f64 = 0.02;
 /// The maximum number of examples.
 const EXAMPLES: usize = 4;
 
@@ -26,6 +28,9 @@ pub struct Replay {
     /// The median and the 95th percentile that the simulation gives with the settings of the history;
     /// `None` if it has none.
     pub simulated: Option<(f64, f64)>,
+    /// The share of pull requests that merge in that simulation although they failed, or the other way
+    /// round.
+    pub other_outcomes: f64,
     /// The comparison; the settings of the history are the first combination.
     pub study: Study,
     /// Pull requests that the advised combination would have changed most, largest improvement first.
@@ -62,7 +67,8 @@ impl Replay {
         let stream = history.recorded();
         let once = |choice: &Choice| simulate(&stream, &choice.settings);
         let outcome = recorded.as_ref().map(once).transpose()?;
-        let study = Study::new(history, choices, seeds)?;
+        let mut study = Study::new(history, choices, seeds)?;
+        study.recorded = recorded.as_ref().map(|_| 0);
         let advised = study.advice().map(|advice| &advice.choice);
         let advised = advised.filter(|choice| Some(*choice) != recorded.as_ref());
         let examples = match advised.map(once).transpose()? {
@@ -70,7 +76,15 @@ impl Replay {
             None => Vec::new(),
         };
         let real = history.minutes();
+        let differ = |outcome: &Outcome| {
+            let pairs = history.past.iter().zip(&outcome.merges);
+            ratio(
+                float(pairs.filter(|(past, merged)| past.failed == **merged).count()),
+                history.past.len(),
+            )
+        };
         Ok(Self {
+            other_outcomes: outcome.as_ref().map(differ).unwrap_or_default(),
             period: history.period(),
             cancelled: history.cancelled,
             median: real.median_interval(),
@@ -81,19 +95,19 @@ impl Replay {
         })
     }
 
-    /// Whether the simulated median lies within the interval of the real one, or at most 5 % outside
-    /// it. `None` if the history has no settings.
+    /// Whether the simulated median lies within the interval of the real one or at most 5 % outside it,
+    /// and at most 2 % of the pull requests have another outcome. `None` if the history has no settings.
     pub fn fits(&self) -> Option<bool> {
         let (median, _) = self.simulated?;
         let Interval { low, high, .. } = self.median;
-        Some(median >= low * (1.0 - TOLERANCE) && median <= high * (1.0 + TOLERANCE))
+        let is_within = median >= low * (1.0 - TOLERANCE) && median <= high * (1.0 + TOLERANCE);
+        Some(is_within && self.other_outcomes <= OTHER_OUTCOMES)
     }
 }
 
 /// The pull requests with the greatest differences of more than a minute.
 fn examples(history: &History, before: Option<&Outcome>, after: &Outcome) -> Vec<Example> {
-    let counted = history.recorded().counted_from();
-    let past = history.past.iter().skip(counted).enumerate();
+    let past = history.past.iter().skip(history.counted_from()).enumerate();
     let mut examples: Vec<Example> = past
         .filter_map(|(at, past)| {
             let simulated = before.and_then(|it| it.minutes_in_queue.get(at).copied());

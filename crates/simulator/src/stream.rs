@@ -8,7 +8,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use crate::numbers::float;
 use crate::random::Random;
 use crate::workload::span;
-use crate::{Overlap, SimulationError, Workload};
+use crate::{Arrivals, Overlap, SimulationError, Workload};
 
 /// 2026-01-01T00:00:00Z.
 const START: i64 = 1_767_225_600;
@@ -71,6 +71,14 @@ pub struct Conditions {
     pub warm_up: f64,
 }
 
+impl Conditions {
+    /// The position of the first of so many pull requests whose results count.
+    pub(crate) fn counted_from(&self, count: usize) -> usize {
+        let share = self.warm_up * float(count);
+        (1..=count).take_while(|number| float(*number) <= share).count()
+    }
+}
+
 /// The pull requests of a source with a seed, in the order of their submission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
@@ -84,11 +92,19 @@ pub struct Stream {
 
 /// What pull requests come from: a stated workload, or a recorded history.
 pub trait Source {
+    /// Whether pull requests come at a steady rate, so that longer waits at the end show that a queue
+    /// does not keep up.
+    fn is_steady(&self) -> bool;
+
     /// The pull requests with this seed; refused if the source is invalid.
     fn stream(&self, seed: u64) -> Result<Stream, SimulationError>;
 }
 
 impl Source for Workload {
+    fn is_steady(&self) -> bool {
+        self.arrivals != Arrivals::Burst
+    }
+
     fn stream(&self, seed: u64) -> Result<Stream, SimulationError> {
         self.check()?;
         let mut arrivals = Random::keyed(&[seed, ARRIVALS]);
@@ -191,8 +207,7 @@ impl Stream {
 
     /// The position of the first pull request whose results count.
     pub fn counted_from(&self) -> usize {
-        let share = self.conditions.warm_up * float(self.changes.len());
-        self.changes.iter().zip(1_u32..).filter(|(_, number)| f64::from(*number) <= share).count()
+        self.conditions.counted_from(self.changes.len())
     }
 
     /// Whether a test run fails without a cause in any change. The same for the same content at the

@@ -3,7 +3,7 @@
 use signalbox_domain::queue::Settings;
 
 use crate::numbers::{float, ratio};
-use crate::{Change, Interval, Outcome, Sample, SimulationError, Source, Stream, simulate};
+use crate::{Interval, Outcome, Sample, SimulationError, Source, simulate};
 
 /// A recommended combination may be slower than the fastest by this factor.
 pub(crate) const PATIENCE: f64 = 1.2;
@@ -25,8 +25,10 @@ pub struct Choice {
 impl Choice {
     /// The settings of a queue as they are.
     pub fn recorded(settings: &Settings) -> Self {
+        let mut settings = settings.clone();
+        settings.batch &= settings.batching_min_size > 1;
         let batch_size = if settings.batch { settings.batching_min_size } else { 1 };
-        Self { concurrency: settings.concurrency, batch_size, settings: settings.clone() }
+        Self { concurrency: settings.concurrency, batch_size, settings }
     }
 
     /// The combination of these two with otherwise these settings. Bisection shares the slots.
@@ -67,7 +69,7 @@ pub struct Finding {
     /// Pull requests that merged in an hour.
     pub merged_per_hour: Interval,
     /// Whether the last pull requests wait no longer than the first, so that the minutes do not
-    /// depend on the length of the simulation. `None` if all are submitted at the start.
+    /// depend on the length of the simulation. `None` if pull requests do not arrive at a steady rate.
     pub keeps_up: Option<bool>,
     /// Whether no other combination is at least as fast with at most as many runs.
     pub on_front: bool,
@@ -84,6 +86,8 @@ pub struct Study {
     pub findings: Vec<Finding>,
     /// Steps of the planner.
     pub steps: usize,
+    /// The position of the finding about the settings of a history.
+    pub recorded: Option<usize>,
 }
 
 impl Study {
@@ -94,22 +98,29 @@ impl Study {
         seeds: u32,
     ) -> Result<Self, SimulationError> {
         let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); choices.len()];
-        let (mut pull_requests, mut is_burst) = (0, false);
+        let mut pull_requests = 0;
         for seed in 1..=seeds {
             let stream = source.stream(u64::from(seed))?;
-            (pull_requests, is_burst) = (stream.changes.len(), all_at_the_start(&stream));
+            pull_requests = stream.changes.len();
             for (choice, outcomes) in choices.iter().zip(&mut outcomes) {
                 outcomes.push(simulate(&stream, &choice.settings)?);
             }
         }
         let steps = outcomes.iter().flatten().map(|outcome| outcome.steps).sum();
-        let of = |(choice, outcomes): (Choice, &Vec<Outcome>)| finding(is_burst, choice, outcomes);
+        let is_steady = source.is_steady();
+        let of = |(choice, outcomes): (Choice, &Vec<Outcome>)| finding(is_steady, choice, outcomes);
         let mut findings: Vec<Finding> = choices.into_iter().zip(&outcomes).map(of).collect();
         let all = findings.clone();
         for finding in &mut findings {
             finding.on_front = !all.iter().any(|other| other.beats(finding));
         }
-        Ok(Self { pull_requests, seeds, findings, steps })
+        Ok(Self { pull_requests, seeds, findings, steps, recorded: None })
+    }
+
+    /// Whether a finding is about the settings of a history.
+    pub(crate) fn is_recorded(&self, finding: &Finding) -> bool {
+        let recorded = self.recorded.and_then(|at| self.findings.get(at));
+        recorded.is_some_and(|recorded| recorded.choice == finding.choice)
     }
 
     /// Of the combinations that keep up and whose median is at most 1.2 times the lowest one, the one
@@ -139,12 +150,7 @@ impl Finding {
     }
 }
 
-fn all_at_the_start(stream: &Stream) -> bool {
-    let at = |change: Option<&Change>| change.map(|change| change.at);
-    at(stream.changes.first()) == at(stream.changes.last())
-}
-
-fn finding(is_burst: bool, choice: Choice, outcomes: &[Outcome]) -> Finding {
+fn finding(is_steady: bool, choice: Choice, outcomes: &[Outcome]) -> Finding {
     let over =
         |of: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(of).collect::<Sample>().interval();
     Finding {
@@ -156,7 +162,7 @@ fn finding(is_burst: bool, choice: Choice, outcomes: &[Outcome]) -> Finding {
         cancelled: over(&|it| ratio(float(it.cancelled_runs), it.runs)),
         false_ejections: over(&|it| ratio(float(it.false_ejections), it.submitted)),
         merged_per_hour: over(&Outcome::merged_per_hour),
-        keeps_up: (!is_burst).then(|| keeps_up(outcomes)),
+        keeps_up: is_steady.then(|| keeps_up(outcomes)),
         on_front: false,
     }
 }
@@ -194,7 +200,7 @@ mod tests {
 
     fn advised(findings: &[Finding]) -> Option<u32> {
         let findings = findings.to_vec();
-        let study = Study { pull_requests: 1, seeds: 1, findings, steps: 0 };
+        let study = Study { pull_requests: 1, seeds: 1, findings, steps: 0, recorded: None };
         study.advice().map(|it| it.choice.concurrency)
     }
 

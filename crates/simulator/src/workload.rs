@@ -96,7 +96,7 @@ pub struct Workload {
 /// The most pull requests of a workload: their numbers and the steps of a queue stay countable.
 const MOST: u32 = 10_000_000;
 /// The most minutes of a test run that the planner's largest timeout allows.
-pub(crate) const LONGEST: f64 = 10_080.0;
+pub const MAX_TEST_MINUTES: f64 = 10_080.0;
 
 impl Default for Workload {
     fn default() -> Self {
@@ -185,7 +185,7 @@ fn rate(value: f64) -> Result<(), SimulationError> {
 }
 
 fn duration(minutes: f64) -> Result<(), SimulationError> {
-    let ok = minutes > 0.0 && minutes <= LONGEST;
+    let ok = minutes > 0.0 && minutes <= MAX_TEST_MINUTES;
     within("test duration", minutes, ok, "more than 0 and at most 10080 minutes")
 }
 

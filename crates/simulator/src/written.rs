@@ -10,8 +10,8 @@ use crate::{Example, Finding, Interval, Replay, Study};
 /// After the simulated figures of a history.
 const FITS: &str = "The model fits.";
 const MISFIT: &str = "The model does not fit: the queue may have been paused, the git host may have been \
-                      down, or settings may have changed. Compare the combinations with each other, \
-                      and not with the recorded times.";
+                      down, settings may have changed, or the line may have been full at the start. \
+                      Compare the combinations with each other, and not with the recorded times.";
 /// The columns of the table.
 const HEADINGS: [&str; 8] = [
     "concurrency",
@@ -23,11 +23,6 @@ const HEADINGS: [&str; 8] = [
     "false ejections",
     "",
 ];
-
-/// A table of all combinations, the front, and advice.
-pub(crate) fn table(study: &Study) -> String {
-    of_combinations(study, None)
-}
 
 /// What was recorded, whether the model fits, the table, and examples.
 pub(crate) fn replayed(replay: &Replay) -> String {
@@ -51,18 +46,17 @@ pub(crate) fn replayed(replay: &Replay) -> String {
         text.push_str("\nThe history has no settings, so it does not show whether the model fits.");
     }
     text.push_str("\n\n");
-    text.push_str(&of_combinations(&replay.study, replay.simulated.map(|_| 0)));
+    text.push_str(&table(&replay.study));
     for Example { number, before, after } in &replay.examples {
         let _written = write!(text, "\n#{number}: {after:.0} minutes instead of {before:.0}.");
     }
     text
 }
 
-/// The table of a study. `recorded` is the place of the combination with the settings of the history.
-fn of_combinations(study: &Study, recorded: Option<usize>) -> String {
+/// A table of all combinations, the front, and advice.
+pub(crate) fn table(study: &Study) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
-    let findings = study.findings.iter().enumerate();
-    rows.extend(findings.map(|(at, finding)| row(finding, Some(at) == recorded)));
+    rows.extend(study.findings.iter().map(|finding| row(finding, study.is_recorded(finding))));
     let widths: Vec<usize> = (0..HEADINGS.len())
         .map(|at| rows.iter().filter_map(|row| Some(row.get(at)?.len())).max().unwrap_or_default())
         .collect();
@@ -87,7 +81,7 @@ fn of_combinations(study: &Study, recorded: Option<usize>) -> String {
         );
     }
     if let (Some(advice), true) = (study.advice(), study.findings.len() > 1) {
-        let words = words(advice);
+        let words = words(advice, study.is_recorded(advice));
         let _written = if behind(advice) {
             write!(text, "\nNo combination keeps up. The fastest: {words}.")
         } else {
@@ -120,12 +114,15 @@ fn interval(interval: Interval, digits: usize, times: f64, unit: &str) -> String
     format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]{unit}")
 }
 
-fn words(advice: &Finding) -> String {
+fn words(advice: &Finding, is_recorded: bool) -> String {
     let (concurrency, size) = (advice.choice.concurrency, advice.choice.batch_size);
     let batches =
         if size > 1 { format!("with batches of {size}") } else { "without batches".into() };
     let (median, runs) = (advice.median.mean, advice.runs.mean);
-    format!("concurrency {concurrency} {batches}: median {median:.0} minutes, {runs:.2} runs/PR")
+    let recorded = if is_recorded { " as recorded" } else { "" };
+    format!(
+        "concurrency {concurrency} {batches}{recorded}: median {median:.0} minutes, {runs:.2} runs/PR"
+    )
 }
 
 /// The study as JSON.
@@ -146,6 +143,7 @@ pub(crate) fn replay_document(replay: &Replay) -> String {
             "p95Minutes": replay.p95,
             "simulatedMedianMinutes": replay.simulated.map(|(median, _)| median),
             "simulatedP95Minutes": replay.simulated.map(|(_, p95)| p95),
+            "otherOutcomes": replay.other_outcomes,
             "modelFits": replay.fits(),
         });
         fields.insert("history".to_owned(), history);
@@ -156,18 +154,22 @@ pub(crate) fn replay_document(replay: &Replay) -> String {
 
 fn value(study: &Study) -> Value {
     let advice = study.advice().map(|advice| {
-        json!({ "concurrency": advice.choice.concurrency, "batchSize": advice.choice.batch_size })
+        json!({
+            "concurrency": advice.choice.concurrency,
+            "batchSize": advice.choice.batch_size,
+            "recorded": study.is_recorded(advice),
+        })
     });
     json!({
         "pullRequests": study.pull_requests,
         "seeds": study.seeds,
         "steps": study.steps,
-        "combinations": study.findings.iter().map(combination).collect::<Vec<Value>>(),
+        "combinations": study.findings.iter().map(|it| combination(it, study.is_recorded(it))).collect::<Vec<Value>>(),
         "advice": advice,
     })
 }
 
-fn combination(finding: &Finding) -> Value {
+fn combination(finding: &Finding, is_recorded: bool) -> Value {
     json!({
         "concurrency": finding.choice.concurrency,
         "batchSize": finding.choice.batch_size,
@@ -180,5 +182,6 @@ fn combination(finding: &Finding) -> Value {
         "mergedPerHour": finding.merged_per_hour,
         "keepsUp": finding.keeps_up,
         "onFront": finding.on_front,
+        "recorded": is_recorded,
     })
 }

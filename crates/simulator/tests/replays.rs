@@ -61,8 +61,13 @@ fn a_replay_with_the_recorded_settings_gives_what_happened() {
         let outcome = simulate(&stream, &settings).expect("an outcome");
         lines.extend(recorded(&stream, &outcome, Span::ZERO));
         let history = history(&lines).expect("a history");
-        let replay = Replay::new(&history, Vec::new(), 2).expect("a replay");
-        assert_eq!(replay.fits(), Some(true));
+        // One that is worse is not advised, so it changes nothing.
+        let worse = Choice::new(1, 1, &settings).expect("valid");
+        let replay = Replay::new(&history, vec![worse], 1).expect("a replay");
+        assert_eq!(
+            (replay.fits(), replay.other_outcomes.to_bits()),
+            (Some(true), 0.0_f64.to_bits())
+        );
         let (median, p95) = replay.simulated.expect("settings");
         assert!((median - replay.median.mean).abs() < 0.01 && (p95 - replay.p95).abs() < 0.01);
         assert!(replay.examples.is_empty(), "{:?}", replay.examples);
@@ -145,8 +150,65 @@ fn lanes_need_the_targets_of_every_pull_request() {
         line.to_string()
     };
     let lines: Vec<String> = lines.iter().map(with_targets).collect();
-    let replay = Replay::new(&history(&lines).expect("a history"), vec![choice], 1);
-    assert!(replay.is_ok());
+    let single = Choice::new(12, 1, &Settings::default()).expect("valid");
+    let replay = Replay::new(&history(&lines).expect("a history"), vec![choice, single], 2);
+    let [parallel, single] = &replay.expect("a replay").study.findings[..] else { panic!("two") };
+    assert!(parallel.median.mean < 0.9 * single.median.mean, "{parallel:?} {single:?}");
+}
+
+/// Endless freezes have no end in the simulation either, and every day may be frozen.
+#[test]
+fn freezes_of_a_history_end_or_are_named() {
+    let lines = recorded_once(&Workload { pull_requests: 5, ..workload() }.stream(1).expect("it"));
+    let replay = |freezes: &[&str]| {
+        let settings = serde_json::json!({ "settings": { "concurrency": 4, "freezes": freezes } });
+        let lines = [&[settings.to_string()][..], &lines].concat();
+        Replay::new(&history(&lines).expect("a history"), Vec::new(), 1)
+    };
+    assert!(replay(&["2026-01-01T00:10/..[UTC] incident", "22:00/06:00[UTC]"]).is_ok());
+    let error = replay(&["06:00/22:00[UTC]", "22:00/06:00[UTC]"]).expect_err("never merges");
+    assert!(error.to_string().contains("the queue is stuck"), "{error}");
+}
+
+/// The recorded durations contain the waiting for CI.
+#[test]
+fn timeouts_of_a_history_do_not_apply() {
+    let stream = workload().stream(1).expect("a stream");
+    let settings = serde_json::json!({ "settings": {
+        "concurrency": 12, "testingTimeoutMinutes": 20, "automaticTestingTimeout": true,
+    } });
+    let free = Settings::builder().concurrency(12_u32).build().expect("valid");
+    let outcome = simulate(&stream, &free).expect("an outcome");
+    let lines = [&[settings.to_string()][..], &recorded(&stream, &outcome, Span::ZERO)].concat();
+    let replay = Replay::new(&history(&lines).expect("a history"), Vec::new(), 1).expect("it");
+    assert_eq!((replay.fits(), replay.other_outcomes.to_bits()), (Some(true), 0.0_f64.to_bits()));
+}
+
+#[test]
+fn a_simulation_with_other_outcomes_does_not_fit() {
+    let stream = workload().stream(1).expect("a stream");
+    let outcome = simulate(&stream, &Settings::default()).expect("an outcome");
+    let settings = serde_json::json!({ "settings": {} }).to_string();
+    let lines = [&[settings][..], &recorded(&stream, &outcome, Span::ZERO)].concat();
+    let flaky = Conditions { flaky: 0.1, ..CONDITIONS };
+    let history = History::parse(&lines.join("\n"), flaky, None).expect("a history");
+    let replay = Replay::new(&history, Vec::new(), 1).expect("a replay");
+    assert!(replay.other_outcomes > 0.02, "{}", replay.other_outcomes);
+    assert_eq!(replay.fits(), Some(false));
+}
+
+#[test]
+fn the_first_pull_requests_do_not_count_with_a_warm_up() {
+    let lines = recorded_once(&workload().stream(1).expect("a stream"));
+    let with = |warm_up: f64| {
+        History::parse(&lines.join("\n"), Conditions { warm_up, ..CONDITIONS }, None)
+    };
+    let half = with(0.5).expect("a history");
+    assert_eq!(half.minutes().len(), 100);
+    let replay = Replay::new(&half, vec![Choice::new(20, 1, &Settings::default()).expect("it")], 1);
+    let replay = replay.expect("a replay");
+    assert!(replay.examples.len() == 4 && replay.examples.iter().all(|it| it.number > 100));
+    assert!(with(1.0).expect_err("none").to_string().contains("leaves no pull request"));
 }
 
 #[test]
@@ -156,7 +218,8 @@ fn every_setting_is_read_as_the_api_writes_it() {
         "mode": "PARALLEL", "concurrency": 7, "canOptimisticallyMerge": true,
         "freezes": ["22:00/06:00[UTC] night"], "enqueueingLabel": "go",
         "batchingRules": [{ "targetPattern": "db/*", "policy": "isolate" }],
-        "requiredStatuses": ["ci"], "authorLimit": 3,
+        "requiredStatuses": ["ci"], "authorLimit": 3, "infrastructureMessages": ["a\nb"],
+        "evidenceChecks": null,
     } });
     let read = history(&[settings.to_string(), stay.to_owned()]).expect("a history");
     let read = read.settings.expect("settings");
@@ -164,9 +227,13 @@ fn every_setting_is_read_as_the_api_writes_it() {
         (read.mode, read.concurrency, read.can_optimistically_merge),
         (Mode::Parallel, 7, true)
     );
-    assert_eq!((read.freezes.len(), read.batching_rules.len()), (1, 1));
-    // The simulation has one check and one author.
-    assert_eq!((read.required_statuses, read.author_limit), (None, 0));
+    assert_eq!((read.freezes.len(), read.enqueueing_label.as_str()), (1, "go"));
+    assert_eq!(read.infrastructure_messages, ["a\nb"]);
+    // The simulation has one check and one author, and does not know the names of targets.
+    assert_eq!(
+        (read.required_statuses, read.author_limit, read.batching_rules.len()),
+        (None, 0, 0)
+    );
 }
 
 #[test]
@@ -198,6 +265,7 @@ fn a_mistake_in_a_history_is_named_with_its_line() {
         (settings.replace("concurrency", "slots"), "has an unknown setting \"slots\""),
         (settings.replace('5', "0"), "concurrency must be a whole number from 1 to 1000"),
         (settings.replace('5', "\"a\""), "has an invalid value \"a\" of the setting concurrency"),
+        ("\u{feff}{".to_owned(), "line 1 of the history is not JSON"),
         (settings.to_owned(), "no merged or failed pull requests"),
         (stay.replace("MERGED", "CANCELLED"), "no merged or failed pull requests"),
         (stay.to_owned(), "set the duration of test runs with --test-minutes"),
@@ -205,7 +273,13 @@ fn a_mistake_in_a_history_is_named_with_its_line() {
         let error = History::parse(&text, CONDITIONS, None).expect_err(&text).to_string();
         assert!(error.contains(expected), "{error}");
     }
+    for minutes in [-5.0, 1e300, 20_000.0] {
+        let unknown = Some(Durations::Fixed { minutes });
+        let error = History::parse(stay, CONDITIONS, unknown).expect_err("refused").to_string();
+        assert!(error.contains("invalid test duration"), "{error}");
+    }
     let unknown = Some(Durations::Fixed { minutes: 10.0 });
-    let given = History::parse(stay, CONDITIONS, unknown).expect("a history");
+    let with_mark = format!("\u{feff}{stay}\r\n");
+    let given = History::parse(&with_mark, CONDITIONS, unknown).expect("a history");
     assert_eq!(given.recorded().changes[0].tests_take, Span::minutes(10));
 }
