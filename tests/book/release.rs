@@ -75,6 +75,11 @@ fn the_toolchain_of_releases_is_the_one_of_the_manifest_and_the_image() {
 
 /// Packs a program, which is a script here, and returns the files.
 fn packed(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    packed_with(folder, &std::env::var("PATH").unwrap_or_default())
+}
+
+/// The same with this search path.
+fn packed_with(folder: &std::path::Path, path: &str) -> Vec<(String, Vec<u8>)> {
     let program = folder.join("program");
     let script = "#!/bin/sh\ncase $1 in completions) echo \"for $2\" ;; \
                   man) mkdir -p \"$2\" && echo page > \"$2/signalbox.1\" ;; esac\n";
@@ -87,6 +92,7 @@ fn packed(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
         let mut script = Command::new(root().join(".ci/package"));
         // A tree without a repository has no commit whose time could be used.
         script.arg(kind).arg(&program).arg(&out).env("SOURCE_DATE_EPOCH", "1700000000");
+        script.env("PATH", path);
         let done = script.output().expect("it ran");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
@@ -105,6 +111,32 @@ fn output(program: &str, arguments: &[&str]) -> String {
     let done = Command::new(program).args(arguments).output().expect("it ran");
     assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).expect("UTF-8")
+}
+
+/// A program that is linked with the C library needs a package with it. What lists the libraries writes more
+/// than a pipe holds after the one that counts.
+#[test]
+fn a_package_of_a_dynamic_program_depends_on_the_c_library() {
+    if Command::new("dpkg-deb").arg("--version").output().is_err() {
+        return signalbox_tests::not_tested("dpkg-deb is not installed");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let ldd = folder.path().join("ldd");
+    let script =
+        "#!/bin/sh\necho 'libc.so.6 => /lib/libc.so.6'\nyes 'libm.so.6' | head -n 100000\n";
+    std::fs::write(&ldd, script).expect("written");
+    std::fs::set_permissions(&ldd, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let path = std::env::var("PATH").unwrap_or_default();
+    packed_with(folder.path(), &format!("{}:{path}", folder.path().display()));
+    let out = std::fs::read_dir(folder.path().join("out")).expect("a folder");
+    let out: Vec<_> = out.map(|file| file.expect("a file").path()).collect();
+    let package = out.iter().find(|it| it.extension().is_some_and(|it| it == "deb"));
+    let package = package.expect("a package").display().to_string();
+    let depends = output("dpkg-deb", &["--field", &package, "Depends"]);
+    assert!(
+        depends.starts_with("libc6 (>= 2.") && depends.contains(", libgcc-s1, git "),
+        "{depends}"
+    );
 }
 
 /// The packages have what a server needs, in the places that the unit names, and the same bytes
