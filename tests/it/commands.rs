@@ -337,8 +337,14 @@ fn pull_requests_of_github_become_a_history() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/simulate");
     let program = std::fs::read_to_string(folder.join("github-history.jq")).expect("the program");
     let at = |at: &str| format!("2026-09-{at}:00Z");
-    let run = |began: &str, ended: &str, conclusion: &str| json!({ "startedAt": at(began), "completedAt": at(ended), "conclusion": conclusion });
-    let tested = |runs: Value| json!({ "commit": { "statusCheckRollup": { "contexts": { "nodes": runs } } } });
+    let run = |began: &str, ended: &str, conclusion: &str| {
+        let (began, ended) = (at(began), at(ended));
+        json!({ "startedAt": began, "completedAt": ended, "conclusion": conclusion })
+    };
+    let tested = |runs: Value| {
+        let rollup = json!({ "contexts": { "nodes": runs } });
+        json!({ "commit": { "statusCheckRollup": rollup } })
+    };
     let untested = json!({ "commit": { "statusCheckRollup": null } });
     let pull_request = |number: u32, approved: &[&str], commits: Value| {
         let reviews = approved.iter().map(|it| json!({ "submittedAt": at(it) }));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use signalbox_domain::queue::{
     BatchingRule, Mode, Priority, SettingKind, SettingSpec, SettingValue, Settings, SettingsPatch,
-    setting,
+    is_endless_freeze, setting,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -32,9 +32,9 @@ pub struct PastSettings {
 pub enum Ending {
     /// It merged.
     Merged,
-    /// Its tests failed, or it conflicted.
+    /// Its tests failed.
     Failed,
-    /// It left without a result. It is counted but not simulated.
+    /// It left without a result of its tests. It is counted but not simulated.
     Cancelled,
 }
 
@@ -97,6 +97,7 @@ impl History {
         conditions: Conditions,
         unknown: Option<Durations>,
     ) -> Result<Self, SimulationError> {
+        conditions.check()?;
         unknown.map(Durations::check).transpose()?;
         let text = text.trim_start_matches('\u{feff}');
         let (mut settings, mut cancelled, mut past) = (None, 0, Vec::new());
@@ -170,8 +171,8 @@ impl History {
         )
     }
 
-    /// The minutes that the pull requests were really in the queue, without the first ones, which do
-    /// not count.
+    /// The recorded minutes of the pull requests in the queue, without the first ones, which do not
+    /// count.
     pub fn minutes(&self) -> Sample {
         let counted = self.counted_from();
         self.past.iter().skip(counted).map(Past::minutes).collect()
@@ -221,7 +222,6 @@ impl Source for History {
     }
 
     fn stream(&self, seed: u64) -> Result<Stream, SimulationError> {
-        self.conditions.check()?;
         Ok(self.stream_of(seed, |_, random| below(random, self.past.len())))
     }
 }
@@ -292,7 +292,7 @@ fn settings_of(given: &Map<String, Value>) -> Result<Settings, String> {
     }
     let defaults = Settings { mode: patch.mode.unwrap_or(Mode::Single), ..Settings::default() };
     let mut settings = patch.applied_to(&defaults).map_err(|refusal| refusal.to_string())?;
-    settings.freezes.retain(|rule| !rule.contains("/.."));
+    settings.freezes.retain(|rule| !is_endless_freeze(rule));
     Ok(Settings {
         required_statuses: None,
         evidence_checks: Vec::new(),

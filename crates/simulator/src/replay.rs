@@ -6,7 +6,7 @@ use signalbox_domain::time::Timestamp;
 use crate::numbers::{Interval, float, ratio};
 use crate::{Choice, History, Outcome, SimulationError, Study, simulate};
 
-/// How far the simulated median may lie outside the interval of the real one: tests and hosts are never
+/// How far the simulated median may lie outside the interval of the recorded one: tests and hosts are never
 /// as regular as the model.
 const TOLERANCE: f64 = 0.05;
 /// The largest share of pull requests with another outcome than recorded.
@@ -21,7 +21,7 @@ pub struct Replay {
     pub period: (Timestamp, Timestamp),
     /// The number of cancelled pull requests, which are not simulated.
     pub cancelled: usize,
-    /// The median of the minutes that pull requests were really in the queue, with its 95 % interval.
+    /// The recorded median of the minutes in the queue, with its 95 % interval.
     pub median: Interval,
     /// The 95th percentile of these minutes.
     pub p95: f64,
@@ -42,7 +42,7 @@ pub struct Replay {
 pub struct Example {
     /// Its number.
     pub number: u32,
-    /// Minutes in the queue: simulated with the settings of the history, else real.
+    /// Minutes in the queue: simulated with the settings of the history, else recorded.
     pub before: f64,
     /// Minutes in the queue with the advised combination.
     pub after: f64,
@@ -95,7 +95,7 @@ impl Replay {
         })
     }
 
-    /// Whether the simulated median lies within the interval of the real one or at most 5 % outside it,
+    /// Whether the simulated median lies within the interval of the recorded one or at most 5 % outside it,
     /// and at most 2 % of the pull requests have another outcome. `None` if the history has no settings.
     pub fn fits(&self) -> Option<bool> {
         let (median, _) = self.simulated?;

@@ -133,7 +133,7 @@ pub(crate) fn document(study: &Study) -> String {
 /// The replay as JSON: a study with the figures of the history.
 pub(crate) fn replay_document(replay: &Replay) -> String {
     let mut document = value(&replay.study);
-    let example = |it: &Example| json!({ "number": it.number, "minutesBefore": it.before, "minutes": it.after });
+    let example = |Example { number, before, after }: &Example| json!({ "number": number, "minutesBefore": before, "minutes": after });
     if let Some(fields) = document.as_object_mut() {
         let history = json!({
             "from": replay.period.0.to_string(),
@@ -160,11 +160,12 @@ fn value(study: &Study) -> Value {
             "recorded": study.is_recorded(advice),
         })
     });
+    let combinations = study.findings.iter().map(|it| combination(it, study.is_recorded(it)));
     json!({
         "pullRequests": study.pull_requests,
         "seeds": study.seeds,
         "steps": study.steps,
-        "combinations": study.findings.iter().map(|it| combination(it, study.is_recorded(it))).collect::<Vec<Value>>(),
+        "combinations": combinations.collect::<Vec<Value>>(),
         "advice": advice,
     })
 }

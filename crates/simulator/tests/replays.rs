@@ -165,7 +165,11 @@ fn freezes_of_a_history_end_or_are_named() {
         let lines = [&[settings.to_string()][..], &lines].concat();
         Replay::new(&history(&lines).expect("a history"), Vec::new(), 1)
     };
-    assert!(replay(&["2026-01-01T00:10/..[UTC] incident", "22:00/06:00[UTC]"]).is_ok());
+    assert!(replay(&["2026-01-01T00:10 / ..[UTC] incident", "22:00/06:00[UTC]"]).is_ok());
+    // The reason of a rule with an end, which holds the queue for months.
+    let named =
+        replay(&["2026-01-01T00:00/2026-03-01T00:00[UTC] see docs/../x"]).expect("a replay");
+    assert!(named.simulated.is_some_and(|(_, p95)| p95 > 50.0 * 24.0 * 60.0), "{named:?}");
     let error = replay(&["06:00/22:00[UTC]", "22:00/06:00[UTC]"]).expect_err("never merges");
     assert!(error.to_string().contains("the queue is stuck"), "{error}");
 }
@@ -273,6 +277,9 @@ fn a_mistake_in_a_history_is_named_with_its_line() {
         let error = History::parse(&text, CONDITIONS, None).expect_err(&text).to_string();
         assert!(error.contains(expected), "{error}");
     }
+    let beyond = Conditions { warm_up: 5.0, ..CONDITIONS };
+    let error = History::parse(stay, beyond, None).expect_err("refused").to_string();
+    assert!(error.contains("invalid warm-up share 5"), "{error}");
     for minutes in [-5.0, 1e300, 20_000.0] {
         let unknown = Some(Durations::Fixed { minutes });
         let error = History::parse(stay, CONDITIONS, unknown).expect_err("refused").to_string();

@@ -109,6 +109,12 @@ pub(super) fn check(text: &str) -> Result<(), InvalidFreeze> {
     Rule::parse(text).map(drop)
 }
 
+/// Whether a rule of the setting is for a freeze without an end; `false` for an invalid rule.
+pub fn is_endless_freeze(rule: &str) -> bool {
+    let times = Rule::parse(rule).map(|rule| rule.times);
+    matches!(times, Ok(Times::Once { until: None, .. }))
+}
+
 /// A rule: its periods, in the local time of a time zone.
 struct Rule {
     times: Times,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::{
-    ChangeSource, Command, Entry, EntryState, Mode, Queue, RequestedState, Settings, SettingsPatch,
-    TestRun, next_deadline,
+    ChangeSource, Command, Entry, EntryState, LinePosition, Mode, Queue, RequestedState, Settings,
+    SettingsPatch, TestRun, next_deadline,
 };
 use super::*;
 use crate::ids::{PrNumber, RunId};
@@ -198,6 +198,9 @@ fn scanned_successors(queue: &Queue, run: &TestRun) -> BTreeSet<RunId> {
 }
 
 fn check_waiting(queue: &Queue) {
+    let in_line = queue.entries_in_order().filter(|entry| entry.place != LinePosition::Outside);
+    let urgent = in_line.filter(|entry| entry.priority.is_urgent()).count();
+    assert_eq!(queue.waiting.urgent, urgent, "urgent entries in the line");
     for entry in queue.entries_in_order().filter(|entry| entry.waits_in_line()) {
         let scanned = scanned_dependencies(queue, entry);
         let blocker = obstacle(queue, entry, &[]).map(|by| by.pr);

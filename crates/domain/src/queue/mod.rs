@@ -63,7 +63,7 @@ pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use external::ExternalReport;
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal, WrongLanding};
-pub use freeze::{Freeze, FreezeState, InvalidFreeze};
+pub use freeze::{Freeze, FreezeState, InvalidFreeze, is_endless_freeze};
 pub use host_health::{HostHealth, HostTrouble, HostTroubleKind};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};

@@ -1,5 +1,7 @@
 //! Use cases of endpoints.
 
+use std::collections::BTreeSet;
+
 use signalbox_domain::audit::{AuditAction, AuditFields, AuditRecord, of_webhook};
 use signalbox_domain::ports::WebhookStore;
 use signalbox_domain::time::Span;
@@ -43,11 +45,11 @@ impl WebhookService {
     pub async fn create_endpoint(
         &self,
         caller: &Caller,
-        settings: EndpointSettings,
+        mut settings: EndpointSettings,
         enabled: bool,
     ) -> Result<CreatedEndpoint, Error> {
         Self::may(caller)?;
-        self.check(&settings)?;
+        self.check(&mut settings)?;
         let (id, now) = (EndpointId(self.context.ids.new_id()), self.context.clock.now());
         let new = self.parts.secrets.create(id).map_err(WebhookError::from)?;
         let health = Health::switched_on();
@@ -220,8 +222,11 @@ impl WebhookService {
         }
     }
 
-    fn check(&self, settings: &EndpointSettings) -> Result<(), Error> {
+    /// Checks the settings, and drops repeated names.
+    fn check(&self, settings: &mut EndpointSettings) -> Result<(), Error> {
         settings.check(&self.kinds()).map_err(WebhookError::from)?;
+        let mut seen = BTreeSet::new();
+        settings.kinds.retain(|kind| seen.insert(kind.clone()));
         let rule = self.parts.sender.check_url(&settings.url);
         let refused = |rule| WebhookError::from(SettingsError { field: "url", rule });
         Ok(rule.map_err(refused)?)

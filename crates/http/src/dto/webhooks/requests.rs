@@ -18,8 +18,6 @@ use super::super::words::MessageStateWord;
 const PAGE: (u32, u32) = (100, 20);
 /// The longest and the default overlap of a replaced secret, in hours.
 const OVERLAP: (u32, u32) = (24 * 30, 24);
-/// The largest number of names in a filter.
-const MAX_EVENTS: usize = 100;
 
 fn id(pointer: &str, field: Field<Text>, errors: &mut Errors) -> Option<Uuid> {
     let Text(text) = errors.required(pointer, field)?;
@@ -33,16 +31,10 @@ fn endpoint(field: Field<Text>, errors: &mut Errors) -> Option<EndpointId> {
 /// The names of a filter. `None`: it is omitted or invalid.
 fn kinds(field: Field<List<Text>>, errors: &mut Errors) -> Option<Vec<String>> {
     let List(items) = errors.optional("/events", field)?;
-    if items.len() > MAX_EVENTS {
-        errors.add("/events", format!("must have at most {MAX_EVENTS} items"));
-        return None;
-    }
     let mut kinds = Vec::with_capacity(items.len());
     for (at, item) in items.into_iter().enumerate() {
         let Text(kind) = errors.required(&format!("/events/{at}"), item)?;
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
+        kinds.push(kind);
     }
     Some(kinds)
 }
