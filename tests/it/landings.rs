@@ -1,6 +1,7 @@
 //! Landed changes stay landed, do not land twice, and are reported when they are removed.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::harness::{On, System};
 
@@ -135,9 +136,11 @@ async fn a_landing_is_shown_and_verified_by_commands() {
         system.call("updateQueue", batch).await;
         let first = system.pull_request("first", &[("first.txt", "1\n")]);
         let second = system.pull_request("second", &[("second.txt", "2\n")]);
+        let temporary = TempDir::new().expect("a folder");
         let run = |args: &[&str]| {
             let mut command = system.command(&["proof"]);
             command.args(args).env("SIGNALBOX_TOKEN", system.token());
+            command.env("TMPDIR", temporary.path());
             let done = command.env("SIGNALBOX_SERVER", system.url()).output().expect("run");
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             (done.status.code(), text(&done.stdout), text(&done.stderr))
@@ -158,6 +161,8 @@ async fn a_landing_is_shown_and_verified_by_commands() {
             [&["verify", number.as_str(), "--clone", "bare.git"], &from_server[..]].concat();
         let (code, steps, words) = run(&verify);
         assert_eq!((code, words.as_str()), (Some(0), ""), "{steps}");
+        let left = std::fs::read_dir(temporary.path()).expect("the folder").count();
+        assert_eq!(left, 0, "temporary files");
         assert!(steps.contains("ok    refs/heads/main contains"), "{steps}");
         let verdict = steps.lines().last().unwrap_or_default();
         assert!(verdict.contains("only the changes of #2, together with 1 other"), "{verdict}");

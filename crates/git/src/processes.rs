@@ -64,8 +64,6 @@ struct Process {
     dir: PathBuf,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// What a writer reads.
-    file: Option<NamedTempFile>,
     requests: u32,
     since: Instant,
     /// Killed when it is dropped.
@@ -159,16 +157,16 @@ impl Processes {
 impl Process {
     fn start(git: &Git, kind: Kind) -> Option<Self> {
         let [reader, writer] = ARGUMENTS;
-        let (args, file) = match kind {
-            Kind::Reader => (reader, None),
-            Kind::Writer => (writer, Some(NamedTempFile::new().ok()?)),
+        let args = match kind {
+            Kind::Reader => reader,
+            Kind::Writer => writer,
         };
         let mut command = git.command();
         let mut child =
             command.args(args).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let (input, output) = (child.stdin.take()?, BufReader::new(child.stdout.take()?));
         let (dir, since) = (git.dir().to_owned(), Instant::now());
-        Some(Self { kind, dir, input, output, file, requests: 0, since, _child: child })
+        Some(Self { kind, dir, input, output, requests: 0, since, _child: child })
     }
 
     /// The next line, without its end.
@@ -216,10 +214,9 @@ impl Process {
     }
 
     async fn write(&mut self, content: &[u8]) -> Option<String> {
-        let file = self.file.as_mut()?;
-        // The same file again, with its old content gone.
-        let mut open = std::fs::File::create(file.path()).ok()?;
-        open.write_all(content).ok()?;
+        // Removed at the end of each request, because a server may be killed while a process waits.
+        let mut file = NamedTempFile::new().ok()?;
+        file.write_all(content).ok()?;
         let path = file.path().to_str().filter(|path| !path.contains('\n'))?.to_owned();
         let id = self.request(&path).await?;
         (!id.is_empty()).then_some(id)
