@@ -195,17 +195,16 @@ fn update(
     by: &Actor,
 ) -> Result<(), Refusal> {
     let header = &builder.queue.header;
-    let mut settings = patch.applied_to(&header.settings)?;
+    let settings = patch.applied_to(&header.settings)?;
     let mut next = header.state.clone();
     let mut switching_from = header.state.switching_from();
-    if let Some(mode) = patch.mode.filter(|mode| *mode != header.settings.mode) {
+    if settings.mode != header.settings.mode {
         if switching_from.is_some() {
             return Err(Refusal::ModeChangeInProgress);
         }
         if !advance::line_is_empty(&builder.queue) {
             switching_from = Some(header.settings.mode);
         }
-        settings.mode = mode;
     }
     match state {
         // A client that sends the whole configuration repeats the drain that it has requested.

@@ -147,9 +147,7 @@ pub enum SettingsWarning {
 
 impl SettingsPatch {
     /// Applies the change; refused with the first rule that it breaks, in the order of
-    /// [`SETTINGS`].
-    ///
-    /// `mode` stays unchanged: the planner switches modes once the line is empty.
+    /// [`SETTINGS`]. The planner works in the old mode until the line is empty.
     pub fn applied_to(&self, settings: &Settings) -> Result<Settings, Refusal> {
         for spec in SETTINGS {
             if let Some(value) = spec.proposed(self) {
@@ -162,7 +160,6 @@ impl SettingsPatch {
             return Err(Refusal::InvalidSetting { field: "deleteRequiredStatuses".into(), rule });
         }
         let mut changed = self.merged_into(settings.clone());
-        changed.mode = settings.mode;
         if self.delete_required_statuses {
             changed.required_statuses = None;
         }

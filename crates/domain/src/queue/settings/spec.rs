@@ -369,7 +369,7 @@ mod tests {
             assert!(!spec.doc().is_empty() && !spec.title.is_empty(), "{}", spec.name);
         }
         let applied = patch.applied_to(&Settings::default()).expect("valid");
-        assert_eq!(applied, Settings { mode: Mode::Single, ..everything });
+        assert_eq!(applied, everything);
     }
 
     #[test]
