@@ -89,7 +89,7 @@ fuzz-api EXAMPLES='200':
 # Check the figures of docs/domain/policies.md; SIGNALBOX_UPDATE=1 writes them again
 [group('test')]
 policies:
-    cargo test --release -p signalbox-simulator --test policies -- --ignored
+    cargo test --release -p signalbox-cli --test policies -- --ignored
 
 # Send MESSAGES webhook messages with KILLS server kills: none is lost, on both databases
 [group('test')]

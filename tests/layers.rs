@@ -16,6 +16,8 @@ const DOMAIN: &str = "signalbox-domain";
 /// and the crates that answer requests.
 const SERVICES: &str = "signalbox-services";
 const WORDING: &str = "signalbox-wording";
+/// Simulated queues: pure like the domain, so that use cases can run them.
+const SIMULATOR: &str = "signalbox-simulator";
 /// Adapters that callers come through. They run use cases and show their results.
 const INBOUND: [&str; 2] = ["signalbox-http", "signalbox-web"];
 /// The crates that depend only on the domain.
@@ -31,7 +33,7 @@ const PARTS: [(&str, &[&str]); 13] = [
     ("signalbox-terminal", &[]),
     ("signalbox-loops", &["signalbox-terminal", DOMAIN, SERVICES]),
     ("signalbox-client", &[]),
-    ("signalbox-simulator", &["signalbox-terminal", DOMAIN]),
+    (SIMULATOR, &[DOMAIN]),
     (SANDBOX, &[DOMAIN]),
     (HOSTS, &[DOMAIN, SANDBOX]),
     ("signalbox-git", &[DOMAIN, HOSTS, SANDBOX]),
@@ -46,8 +48,8 @@ const PARTS: [(&str, &[&str]); 13] = [
             "signalbox-git",
             // An import checks its files before it sends any.
             "signalbox-reports",
-            // The form of a history.
-            "signalbox-simulator",
+            // The command that needs no server, and the form of a history.
+            SIMULATOR,
             "signalbox-terminal",
             DOMAIN,
             WORDING,
@@ -284,11 +286,11 @@ fn wrong_arrows((name, needs): &Arrows) -> Vec<String> {
     let allowed = |need: &String| match name.as_str() {
         "signalbox" => ![TESTKIT, CONFORMANCE, BENCH].contains(&need.as_str()),
         BENCH => need != "signalbox",
-        SERVICES => [DOMAIN, WORDING].contains(&need.as_str()),
+        SERVICES => [DOMAIN, SIMULATOR, WORDING].contains(&need.as_str()),
         CONFORMANCE => [DOMAIN, SERVICES].contains(&need.as_str()),
         TESTKIT => [DOMAIN, SERVICES, CONFORMANCE].contains(&need.as_str()),
         inbound if INBOUND.contains(&inbound) => {
-            [DOMAIN, SERVICES, WORDING].contains(&need.as_str())
+            [DOMAIN, SERVICES, SIMULATOR, WORDING].contains(&need.as_str())
         }
         outbound if OUTBOUND.contains(&outbound) || outbound == WORDING => need == DOMAIN,
         part if PARTS.iter().any(|(name, _)| *name == part) => {

@@ -108,6 +108,9 @@ async fn another_organization_and_a_limited_token_find_nothing() {
                 Method::GET if path.ends_with("Metrics") => {
                     format!("{path}?repo=acme/calc&repoHost=git.local")
                 }
+                Method::GET if path.ends_with("simulate") => {
+                    format!("{path}?repo=git.local/acme/calc&targetBranch=main")
+                }
                 _ => path.clone(),
             };
             let sent = example.as_ref().map_or_else(|| body.clone(), ToString::to_string);

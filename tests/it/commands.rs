@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use signalbox_tests::not_tested;
 use tempfile::TempDir;
@@ -325,6 +326,23 @@ async fn a_history_of_a_queue_is_simulated() {
         table.contains("recorded\n") && table.contains("Simulated with the recorded settings"),
         "{table}"
     );
+    // The server simulates the same history.
+    let path = "/v1/simulate?repo=git.local/acme/calc&targetBranch=main&batch=true";
+    let token = ("x-api-token", system.token());
+    let reply = system.send(Method::GET, path, &[token], String::new()).await.json();
+    assert_eq!((&reply["pullRequests"], &reply["recorded"]["cancelled"]), (&json!(3), &json!(0)));
+    let both = reply["combinations"].as_array().expect("a list");
+    assert_eq!(both.len(), 2, "{reply}");
+    let exported = ["simulate", "--history", "history.jsonl", "--output", "json"];
+    let exported = succeeded(&signalbox(folder.path(), &[], &exported));
+    let exported: Value = serde_json::from_str(&exported).expect("JSON");
+    // The file has its times in milliseconds.
+    let near = |one: &Value, other: &Value| {
+        let [one, other] = [one, other].map(|it| it["mean"].as_f64().expect("a number"));
+        assert!((one - other).abs() < 0.01, "{one} and {other}");
+    };
+    near(&exported["combinations"][0]["medianMinutes"], &both[0]["medianMinutes"]);
+    near(&exported["history"]["medianMinutes"], &reply["recorded"]["medianMinutes"]);
     let missing = ["simulate", "--history", "missing.jsonl"];
     assert!(complaint(&signalbox(folder.path(), &[], &missing)).contains("missing.jsonl"));
     let both = ["simulate", "--history", "history.jsonl", "--failing", "0.1"];

@@ -175,7 +175,7 @@ enum Command {
         after_help = "Example: signalbox simulate --per-hour 20 --failing 0.05 --concurrency 10,20 --batch-size 1,4\n\n\
                       Example: signalbox queue history --repo git.local/acme/calc | signalbox simulate --history - --batch-size 1,4"
     )]
-    Simulate(signalbox_simulator::Simulate),
+    Simulate(signalbox_cli::Simulate),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -309,14 +309,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
         }
         Command::Audit(action) => signalbox_admin::audit(&Signalbox(flags), action).await?,
         Command::Events(action) => signalbox_cli::events(action).await?,
-        Command::Simulate(simulate) => {
-            let read = |file: &PathBuf| {
-                signalbox_terminal::read(file).map_err(AppError::failed(file.display().to_string()))
-            };
-            let history = simulate.history.as_ref().map(read).transpose()?;
-            let text = simulate.run(history.as_deref())?;
-            simulate.format.say(&text, || text.clone());
-        }
+        Command::Simulate(simulate) => signalbox_cli::simulate(&simulate)?,
         Command::Manuals(manuals) => {
             let text = manuals.text()?;
             if !text.is_empty() {

@@ -9,7 +9,6 @@ use signalbox_config::ConfigError;
 use signalbox_demo::DemoError;
 use signalbox_domain::ids::InvalidName;
 use signalbox_hosts::ConnectError;
-use signalbox_simulator::SimulationError;
 use signalbox_telemetry::TelemetryError;
 use signalbox_terminal::Exit;
 use thiserror::Error;
@@ -29,9 +28,6 @@ pub(crate) enum AppError {
     /// The demo failed.
     #[error(transparent)]
     Demo(#[from] DemoError),
-    /// A simulation has no result.
-    #[error(transparent)]
-    Simulation(#[from] SimulationError),
     /// A git host could not be connected.
     #[error(transparent)]
     Host(#[from] ConnectError),
@@ -74,7 +70,6 @@ impl AppError {
             Self::Cli(error) => error.exit(),
             Self::Config(_)
             | Self::Demo(_)
-            | Self::Simulation(_)
             | Self::Host(_)
             | Self::Telemetry(_)
             | Self::Name(_)

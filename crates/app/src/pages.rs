@@ -53,6 +53,7 @@ pub(crate) fn pages(app: &App) -> Result<Pages, AppError> {
             queues.clone(),
         )),
         queues,
+        what_if: app.what_if.clone(),
         flaky: app.flaky.service.clone(),
         uploads: app.uploads.clone(),
         webhooks: app.webhooks.clone(),

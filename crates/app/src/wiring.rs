@@ -18,7 +18,7 @@ use signalbox_services::{
     AuditService, Authenticator, Context, DeferredReports, EffectRunner, EventService,
     FlakyService, HintService, IdempotencyService, JobService, LandingAudit, QueueService,
     RefusalReports, StatusReporter, Sweeper, UploadLimits, UploadParts, UploadService, Watch,
-    WebhookService,
+    WebhookService, WhatIf,
 };
 use signalbox_telemetry::LoggingObserver;
 pub(crate) use signalbox_terminal::chain;
@@ -40,6 +40,7 @@ pub(crate) struct App {
     pub(crate) wake_ups: Arc<WakeUps>,
     pub(crate) metrics: Arc<PrometheusObserver>,
     pub(crate) queues: Arc<QueueService>,
+    pub(crate) what_if: Arc<WhatIf>,
     pub(crate) uploads: Arc<UploadService>,
     pub(crate) flaky: FlakyApi,
     pub(crate) webhooks: Arc<WebhookService>,
@@ -150,6 +151,7 @@ impl App {
                 context.clock.clone(),
                 context.ids.new_id(),
             )),
+            what_if: Arc::new(WhatIf::new(queues.clone())),
             queues,
             context,
             stopping,
@@ -162,6 +164,7 @@ impl App {
         let context = &self.context;
         Api {
             queues: self.queues.clone(),
+            what_if: self.what_if.clone(),
             hints: self.hints.clone(),
             uploads: self.uploads.clone(),
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),

@@ -20,7 +20,7 @@ use signalbox_reports::Reports;
 use signalbox_services::{
     AuditService, Authenticator, Context, EventService, FlakyService, HintService,
     IdempotencyService, QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits,
-    WebhookParts, WebhookService,
+    WebhookParts, WebhookService, WhatIf,
 };
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryBlobs;
@@ -131,6 +131,7 @@ impl Product {
                 context.stores.host.inbound_deliveries.clone(),
                 queues.clone(),
             )),
+            what_if: Arc::new(WhatIf::new(queues.clone())),
             queues,
             authenticator,
             exposition: Arc::new(QueueExposition),

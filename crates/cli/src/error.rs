@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use signalbox_client::{ClientError, StatusCode};
+use signalbox_simulator::SimulationError;
 use signalbox_terminal::Exit;
 use thiserror::Error;
 
@@ -23,6 +24,12 @@ pub enum CliError {
     /// An invalid setting of a queue.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// A simulation has no result.
+    #[error(transparent)]
+    Simulation(SimulationError),
+    /// A history has no durations of test runs, and no flag states one.
+    #[error("{}; set one with --test-minutes", SimulationError::NoDurations)]
+    NoDurations,
     /// A file pattern is malformed, or matches no file.
     #[error("{pattern:?}: {problem}")]
     Pattern {
@@ -130,6 +137,15 @@ impl From<ClientError> for CliError {
     }
 }
 
+impl From<SimulationError> for CliError {
+    fn from(error: SimulationError) -> Self {
+        match error {
+            SimulationError::NoDurations => Self::NoDurations,
+            error => Self::Simulation(error),
+        }
+    }
+}
+
 /// Where the setting comes from that may be wrong.
 fn advice(error: &ClientError) -> &'static str {
     match error {
@@ -164,6 +180,8 @@ impl CliError {
             | Self::NotVerified { .. }
             | Self::Command { .. }
             | Self::Signals(_)
+            | Self::Simulation(_)
+            | Self::NoDurations
             | Self::File { .. } => Exit::Failure,
         }
     }

@@ -14,6 +14,7 @@ mod queue_status;
 mod queue_watch;
 mod queue_why;
 mod server;
+mod simulate;
 mod tests;
 mod webhooks;
 
@@ -23,6 +24,7 @@ pub use proof::{Proof, proof};
 pub use queue::{Queue, queue};
 pub use queue_set::SettingError;
 pub use server::{Organization, Repository};
+pub use simulate::{Simulate, simulate};
 pub use tests::{Tests, tests};
 pub use webhooks::{Webhooks, webhooks};
 

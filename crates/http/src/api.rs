@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use signalbox_domain::ports::{Clock, Exposition, IdSource, Observer};
 use signalbox_services::{
     AuditService, Authenticator, EventService, FailureReads, FlakyService, HintService,
-    IdempotencyService, QueueService, UploadService, WebhookService,
+    IdempotencyService, QueueService, UploadService, WebhookService, WhatIf,
 };
 
 use crate::admission::{Admission, admit, to_the_end};
@@ -90,6 +90,8 @@ pub struct EventsApi {
 pub struct Api {
     /// The use cases of queues.
     pub queues: Arc<QueueService>,
+    /// Simulates their histories.
+    pub what_if: Arc<WhatIf>,
     /// The events of hosts.
     pub hints: Arc<HintService>,
     /// The use cases of uploads.

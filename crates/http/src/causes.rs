@@ -5,6 +5,7 @@ use signalbox_domain::flaky;
 use signalbox_domain::ports::{BlobError, HostError, SecretError, StoreError};
 use signalbox_domain::queue::Refusal;
 use signalbox_services::{Error, UploadError, WebhookError};
+use signalbox_simulator::SimulationError;
 
 use crate::problem::{Code, Problem};
 
@@ -23,13 +24,37 @@ impl From<Error> for Problem {
             Error::NeverSubmitted { .. } => Code::NotInQueue,
             Error::UnknownRun { .. } => Code::UnknownRun,
             Error::MissingScope(_) => Code::MissingScope,
-            Error::Busy | Error::Issuer(_) => Code::Unavailable,
+            Error::Busy | Error::Simulating | Error::Issuer(_) => Code::Unavailable,
+            Error::Simulation(error) => return error.into(),
             Error::Upload(error) => return error.into(),
             Error::Webhook(error) => return error.into(),
             Error::Host(error) => return error.into(),
             Error::Store(error) => return error.into(),
         };
         Self::new(code, detail)
+    }
+}
+
+impl From<SimulationError> for Problem {
+    fn from(error: SimulationError) -> Self {
+        match error {
+            SimulationError::Refused(refusal) => refusal.into(),
+            SimulationError::Replay { .. }
+            | SimulationError::NoDurations
+            | SimulationError::Stopped
+            | SimulationError::Stuck { .. } => Self::new(Code::NotSimulated, error.to_string()),
+            SimulationError::Workload { .. }
+            | SimulationError::History { .. }
+            | SimulationError::Name(_)
+            | SimulationError::PullRequest(_)
+            | SimulationError::WrongTree { .. } => {
+                tracing::error!(error = %chain(&error), "a simulation failed");
+                Self::new(
+                    Code::Internal,
+                    "the server failed; its log has the cause under the request id",
+                )
+            }
+        }
     }
 }
 

@@ -147,6 +147,7 @@ failures! {
     OfDelete = [ALWAYS, BODY, QUEUE] [QueueNotEmpty, QueueNotEmptyLive];
     OfUpdate = [ALWAYS, BODY, QUEUE] [ModeChange];
     OfMetrics = [ALWAYS] [Invalid, UnknownRepository];
+    OfSimulation = [ALWAYS, QUEUE] [Invalid, NotSimulated];
     OfAudit = [ALWAYS] [Invalid, UnknownRepository];
     OfOutput = [ALWAYS] [UnknownOutput];
     OfUpload = [ALWAYS, BODY] [UnknownRepository, UploadRefused, NoRoom];

@@ -130,6 +130,8 @@ codes! {
     WebhookOff = "webhook_off", 409, "Webhook endpoint is off", false;
     /// The message is already being delivered.
     MessagePending = "message_pending", 409, "Message is pending", false;
+    /// In these days no tested pull request left the queue, durations or targets are unknown, the pull requests would never merge, or the simulation takes too long.
+    NotSimulated = "simulation_not_possible", 409, "Simulation not possible", false;
     /// A request with the same idempotency key is being carried out.
     RequestInProgress = "request_in_progress", 409, "Request in progress", true;
     /// A request with the same idempotency key was carried out. Its reply was not kept, because it contained a secret or was too large.

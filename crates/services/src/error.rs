@@ -7,6 +7,7 @@ use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
 use signalbox_domain::ports::{HostError, StoreError};
 use signalbox_domain::queue::Refusal;
 use signalbox_domain::token::Scope;
+use signalbox_simulator::SimulationError;
 
 use super::{UploadError, WebhookError};
 
@@ -98,6 +99,12 @@ pub enum Error {
     /// The queue was changed concurrently too many times.
     #[error("the merge queue is too busy: it was changed concurrently too many times")]
     Busy,
+    /// The server runs one simulation at a time.
+    #[error("another simulation is running; try again in a few seconds")]
+    Simulating,
+    /// The history of a queue cannot be simulated.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
     /// The issuer of an identity token did not answer: nothing is known about the token.
     #[error("could not reach the issuer of the identity token: {0}")]
     Issuer(String),

@@ -17,6 +17,7 @@
 //! | [`AuditService`] | the audit log |
 //! | [`JobService`] | leases of periodic jobs among several servers |
 //! | [`FailureReads`] | why pull requests failed: checks, output, tests, the next step |
+//! | [`WhatIf`] | the last days of a queue, simulated with other settings |
 //! | [`PageReads`], [`Repositories`] | reads for pages; lookup of repositories by name |
 //!
 //! A service takes the part of [`Context`] that it needs. Methods with a
@@ -73,6 +74,7 @@ mod undecided;
 mod uploads;
 mod watch;
 mod webhooks;
+mod what_if;
 
 pub use access::Authenticator;
 pub use announcements::StatusReporter;
@@ -117,3 +119,4 @@ pub use webhooks::{
     CreatedEndpoint, DeliveryPage, EndpointChange, Replay, Replayed, WebhookError, WebhookLimits,
     WebhookParts, WebhookService,
 };
+pub use what_if::{Question, WhatIf};

@@ -31,6 +31,12 @@ pub enum SimulationError {
         /// The reason.
         rule: &'static str,
     },
+    /// The simulation was stopped before it had a result.
+    #[error("the simulation was stopped because it took too long")]
+    Stopped,
+    /// No duration of a test run is known or stated.
+    #[error("the history cannot be replayed: it has no durations of test runs")]
+    NoDurations,
     /// The planner refused the settings or a submission.
     #[error(transparent)]
     Refused(#[from] Refusal),

@@ -1,34 +1,41 @@
-//! Histories: what a queue did, as a file that is replayed with different settings.
+//! Histories: what a queue did, to be replayed with different settings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use signalbox_domain::queue::{
-    BatchingRule, Mode, Priority, SettingKind, SettingSpec, SettingValue, Settings, SettingsPatch,
-    is_endless_freeze, setting,
-};
+use signalbox_domain::queue::{Settings, SettingsPatch, is_endless_freeze, setting};
 use signalbox_domain::time::{Span, Timestamp};
 
 use crate::random::Random;
 use crate::stream::{CHANGE, Conditions, Source, Stream};
-use crate::workload::{MAX_TEST_MINUTES, minutes, span};
-use crate::{Areas, Change, Durations, Sample, SimulationError};
+use crate::{Areas, Change, Choice, Durations, PastStay, Sample, SimulationError};
 
-/// The maximum number of pull requests in a history.
-const MOST: usize = 100_000;
-
-/// The first line of a history: the settings of the queue by their names in the API.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PastSettings {
-    /// The settings; omitted ones have their defaults.
-    pub settings: Map<String, Value>,
-}
+/// The settings that a replay simulates. The others are about what a history does not contain: statuses, test
+/// results, authors, the names of targets, and what is written on the host. Timeouts are not among them,
+/// because the recorded durations contain the waiting for CI.
+pub const SIMULATED: [&str; 17] = [
+    "concurrency",
+    "bisectionConcurrency",
+    "adaptiveWindow",
+    "windowFloor",
+    "mode",
+    "canOptimisticallyMerge",
+    "pendingFailureDepth",
+    "batch",
+    "batchingMaxWaitTimeMinutes",
+    "batchingMinSize",
+    "directMergeMode",
+    "optimizationMode",
+    "bisectionMode",
+    "reparentingMode",
+    "pretestThreshold",
+    "freezes",
+    "testWhileFrozen",
+];
 
 /// How a pull request left a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "json", serde(rename_all = "SCREAMING_SNAKE_CASE"))]
 pub enum Ending {
     /// It merged.
     Merged,
@@ -38,42 +45,6 @@ pub enum Ending {
     Cancelled,
 }
 
-/// A line of a history: a pull request that was in a queue and has left it. One that was submitted
-/// several times has several lines.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PastPullRequest {
-    /// Its number.
-    pub number: u32,
-    /// When it entered the line, RFC 3339.
-    pub queued_at: String,
-    /// When it left the queue, RFC 3339.
-    pub ended_at: String,
-    /// How it left the queue.
-    pub outcome: Ending,
-    /// The minutes of its last complete test run; `None` if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test_minutes: Option<f64>,
-    /// Its priority as a number: 0 is urgent, 100 the default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u32>,
-    /// Its impacted targets; `None` if they are not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub targets: Option<BTreeSet<String>>,
-}
-
-/// A pull request of a history that merged or failed.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Past {
-    pub(crate) number: u32,
-    queued_at: Timestamp,
-    ended_at: Timestamp,
-    pub(crate) failed: bool,
-    tests_take: Option<Span>,
-    priority: Option<Priority>,
-    areas: Option<Areas>,
-}
-
 /// A history, in the order in which the pull requests entered the line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
@@ -81,59 +52,36 @@ pub struct History {
     pub settings: Option<Settings>,
     /// The number of pull requests that left without a result.
     pub cancelled: usize,
-    pub(crate) past: Vec<Past>,
+    pub(crate) past: Vec<PastStay>,
     conditions: Conditions,
     unknown: Option<Durations>,
 }
 
 impl History {
-    /// Reads a history: one JSON object on each line, of which the first may be [`PastSettings`] and
-    /// the others are [`PastPullRequest`]s. The error names the line and the rule.
-    ///
-    /// Test runs whose minutes are not known take as long as others of the history, drawn at random,
-    /// or as `unknown` states.
-    pub fn parse(
-        text: &str,
+    /// A history of these stays, in any order, in a queue with these settings, if they are known. The
+    /// rest is as for [`parse`](Self::parse).
+    pub fn new(
+        settings: Option<Settings>,
+        stays: Vec<PastStay>,
         conditions: Conditions,
         unknown: Option<Durations>,
     ) -> Result<Self, SimulationError> {
         conditions.check()?;
         unknown.map(Durations::check).transpose()?;
-        let text = text.trim_start_matches('\u{feff}');
-        let (mut settings, mut cancelled, mut past) = (None, 0, Vec::new());
-        let mut areas = BTreeMap::new();
-        for (line, number) in text.lines().zip(1_usize..) {
-            if line.trim().is_empty() {
-                continue;
-            }
-            let wrong = |rule: String| SimulationError::History { line: number, rule };
-            let value: Value = serde_json::from_str(line)
-                .map_err(|error| wrong(format!("is not JSON, column {}", error.column())))?;
-            if value.get("settings").is_some() {
-                if settings.is_some() || !past.is_empty() || cancelled > 0 {
-                    return Err(wrong(
-                        "has settings, which are allowed only in the first line".into(),
-                    ));
-                }
-                let read: PastSettings = serde_json::from_value(value)
-                    .map_err(|error| wrong(format!("is invalid: {error}")))?;
-                settings = Some(settings_of(&read.settings).map_err(wrong)?);
-                continue;
-            }
-            let read: PastPullRequest = serde_json::from_value(value)
-                .map_err(|error| wrong(format!("is invalid: {error}")))?;
-            match read.checked(&mut areas).map_err(wrong)? {
-                Some(read) => past.push(read),
-                None => cancelled += 1,
-            }
-            if past.len() > MOST {
-                return Err(wrong(format!("exceeds the limit of {MOST} pull requests")));
-            }
-        }
+        let all = stays.len();
+        let is_simulated = |stay: &PastStay| stay.outcome != Ending::Cancelled;
+        let mut past: Vec<PastStay> = stays.into_iter().filter(is_simulated).collect();
         past.sort_by_key(|it| it.queued_at);
+        let (settings, cancelled) =
+            (settings.as_ref().map(simulated).transpose()?, all - past.len());
         let history = Self { settings, cancelled, past, conditions, unknown };
         history.check()?;
         Ok(history)
+    }
+
+    /// Settings to compare. Only the [`SIMULATED`] ones have an effect.
+    pub fn choice(settings: &Settings) -> Result<Choice, SimulationError> {
+        Ok(Choice::recorded(&simulated(settings)?))
     }
 
     fn check(&self) -> Result<(), SimulationError> {
@@ -145,9 +93,7 @@ impl History {
             return refused("the warm-up share leaves no pull request");
         }
         if self.unknown.is_none() && self.known().next().is_none() {
-            return refused(
-                "it has no testMinutes; set the duration of test runs with --test-minutes",
-            );
+            return Err(SimulationError::NoDurations);
         }
         Ok(())
     }
@@ -175,7 +121,7 @@ impl History {
     /// count.
     pub fn minutes(&self) -> Sample {
         let counted = self.counted_from();
-        self.past.iter().skip(counted).map(Past::minutes).collect()
+        self.past.iter().skip(counted).map(PastStay::minutes).collect()
     }
 
     /// The position of the first pull request whose results count.
@@ -203,7 +149,7 @@ impl History {
             Some(Change {
                 at: past.queued_at,
                 tests_take: like.tests_take.or_else(|| drawn(&mut random))?,
-                fails: like.failed,
+                fails: like.failed(),
                 areas: like.areas.clone().unwrap_or(Areas::All),
                 conflicts: Vec::new(),
                 priority: past.priority,
@@ -231,97 +177,30 @@ fn below(random: &mut Random, count: usize) -> usize {
     usize::try_from(random.below(bound)).unwrap_or_default()
 }
 
-impl Past {
-    pub(crate) fn minutes(&self) -> f64 {
-        minutes(self.ended_at.since(self.queued_at))
+/// Numbers the targets of a history.
+#[derive(Clone, Debug, Default)]
+pub struct AreaNumbers(BTreeMap<String, u64>);
+
+impl AreaNumbers {
+    /// The areas of a pull request with these targets.
+    pub fn of<S: Into<String>>(&mut self, targets: impl IntoIterator<Item = S>) -> Areas {
+        let number = |target: S| {
+            let next = u64::try_from(self.0.len()).unwrap_or(u64::MAX);
+            *self.0.entry(target.into()).or_insert(next)
+        };
+        Areas::Only(targets.into_iter().map(number).collect())
     }
 }
 
-impl PastPullRequest {
-    /// Refused with the rule that it breaks; nothing for one that was cancelled. `areas` numbers the
-    /// targets.
-    fn checked(self, areas: &mut BTreeMap<String, u64>) -> Result<Option<Past>, String> {
-        let time = |field: &str, text: &str| {
-            Timestamp::parse(text).ok_or_else(|| {
-                format!("has an invalid {field} {text:?}: must be a time in RFC 3339")
-            })
-        };
-        let queued_at = time("queuedAt", &self.queued_at)?;
-        let ended_at = time("endedAt", &self.ended_at)?;
-        if self.number == 0 {
-            return Err("has an invalid number 0: must be at least 1".to_owned());
-        }
-        if ended_at < queued_at {
-            return Err(format!("has an endedAt {ended_at} before its queuedAt {queued_at}"));
-        }
-        if let Some(given) = self.test_minutes.filter(|it| !(*it > 0.0 && *it <= MAX_TEST_MINUTES))
-        {
-            return Err(format!(
-                "has invalid testMinutes {given}: must be more than 0 and at most {MAX_TEST_MINUTES}"
-            ));
-        }
-        let mut area = |target: String| {
-            let next = u64::try_from(areas.len()).unwrap_or(u64::MAX);
-            *areas.entry(target).or_insert(next)
-        };
-        let areas =
-            self.targets.map(|targets| Areas::Only(targets.into_iter().map(&mut area).collect()));
-        Ok((self.outcome != Ending::Cancelled).then_some(Past {
-            number: self.number,
-            queued_at,
-            ended_at,
-            failed: self.outcome == Ending::Failed,
-            tests_take: self.test_minutes.map(span),
-            priority: self.priority.map(Priority::number),
-            areas,
-        }))
-    }
-}
-
-/// The settings of a history. Settings about what a history does not contain have no effect: required
-/// statuses, test results, authors and the names of targets. The recorded durations contain the
-/// waiting for CI, to which timeouts do not apply, and a freeze without an end would hold what was
-/// under test at its start forever.
-fn settings_of(given: &Map<String, Value>) -> Result<Settings, String> {
+/// These settings with the others at their defaults, and without a timeout. A freeze without an end would
+/// hold what was under test at its start forever.
+fn simulated(settings: &Settings) -> Result<Settings, SimulationError> {
     let mut patch = SettingsPatch::default();
-    for (name, value) in given.iter().filter(|(_, value)| !value.is_null()) {
-        let spec = setting(name).ok_or_else(|| format!("has an unknown setting {name:?}"))?;
-        if !read(spec, value).is_some_and(|read| spec.set(&mut patch, read)) {
-            return Err(format!("has an invalid value {value} of the setting {name}"));
-        }
+    for spec in SIMULATED.iter().filter_map(|name| setting(name)) {
+        spec.set(&mut patch, spec.value(settings));
     }
-    let defaults = Settings { mode: patch.mode.unwrap_or(Mode::Single), ..Settings::default() };
-    let mut settings = patch.applied_to(&defaults).map_err(|refusal| refusal.to_string())?;
-    settings.freezes.retain(|rule| !is_endless_freeze(rule));
-    Ok(Settings {
-        required_statuses: None,
-        evidence_checks: Vec::new(),
-        author_limit: 0,
-        batching_rules: Vec::new(),
-        testing_timeout_minutes: 0,
-        automatic_testing_timeout: false,
-        ..settings
-    })
-}
-
-/// A value of a setting as the API writes it.
-fn read(spec: &SettingSpec, value: &Value) -> Option<SettingValue> {
-    match (spec.kind, value) {
-        (SettingKind::Names { .. } | SettingKind::Freezes, Value::Array(items)) => {
-            let names = items.iter().map(|item| item.as_str().map(ToOwned::to_owned));
-            names.collect::<Option<Vec<String>>>().map(SettingValue::Names)
-        }
-        (SettingKind::Rules, Value::Array(items)) => {
-            let text = |item: &Value, name: &str| Some(item.get(name)?.as_str()?.to_owned());
-            let rule = |item: &Value| {
-                let target_pattern = text(item, "targetPattern")?;
-                Some(BatchingRule { target_pattern, policy: text(item, "policy")? })
-            };
-            items.iter().map(rule).collect::<Option<Vec<BatchingRule>>>().map(SettingValue::Rules)
-        }
-        (_, Value::Bool(flag)) => spec.parse(&flag.to_string()),
-        (_, Value::Number(number)) => spec.parse(&number.to_string()),
-        (_, Value::String(text)) => spec.parse(text),
-        (_, Value::Null | Value::Array(_) | Value::Object(_)) => None,
-    }
+    let others = Settings { testing_timeout_minutes: 0, ..Settings::default() };
+    let mut simulated = patch.applied_to(&others)?;
+    simulated.freezes.retain(|rule| !is_endless_freeze(rule));
+    Ok(simulated)
 }

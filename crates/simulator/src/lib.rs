@@ -2,8 +2,9 @@
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::panic, clippy::as_conversions)]
 
-mod command;
 mod error;
+#[cfg(feature = "json")]
+mod file;
 mod history;
 mod host;
 mod numbers;
@@ -11,18 +12,20 @@ mod outcome;
 mod random;
 mod replay;
 mod simulation;
+mod stays;
 mod stream;
 mod study;
 mod workload;
-mod written;
 
-pub use command::Simulate;
 pub use error::SimulationError;
-pub use history::{Ending, History, PastPullRequest, PastSettings};
+#[cfg(feature = "json")]
+pub use file::{PastPullRequest, PastSettings};
+pub use history::{AreaNumbers, Ending, History, SIMULATED};
 pub use numbers::{Interval, Sample};
 pub use outcome::Outcome;
 pub use replay::{Example, Replay};
-pub use simulation::simulate;
+pub use simulation::{simulate, simulate_while};
+pub use stays::{PastStay, PastStep};
 pub use stream::{Areas, Change, Conditions, Source, Stream};
-pub use study::{Choice, Finding, Study};
+pub use study::{Choice, Effort, Finding, PATIENCE, Study};
 pub use workload::{Arrivals, Durations, MAX_TEST_MINUTES, Overlap, Workload};

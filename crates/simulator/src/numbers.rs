@@ -85,7 +85,8 @@ impl Sample {
 }
 
 /// A mean or a median with its 95 % interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct Interval {
     /// The mean, or the median.
     pub mean: f64,

@@ -4,7 +4,7 @@ use signalbox_domain::queue::Mode;
 use signalbox_domain::time::Timestamp;
 
 use crate::numbers::{Interval, float, ratio};
-use crate::{Choice, History, Outcome, SimulationError, Study, simulate};
+use crate::{Choice, Effort, History, Outcome, SimulationError, Study, simulate_while};
 
 /// How far the simulated median may lie outside the interval of the recorded one: tests and hosts are never
 /// as regular as the model.
@@ -33,7 +33,10 @@ pub struct Replay {
     pub other_outcomes: f64,
     /// The comparison; the settings of the history are the first combination.
     pub study: Study,
-    /// Pull requests that the advised combination would have changed most, largest improvement first.
+    /// The combination that the examples are about: the advised one, or the only one besides the
+    /// recorded settings.
+    pub changed: Option<Choice>,
+    /// Pull requests that it would have changed most, largest improvement first.
     pub examples: Vec<Example>,
 }
 
@@ -44,16 +47,17 @@ pub struct Example {
     pub number: u32,
     /// Minutes in the queue: simulated with the settings of the history, else recorded.
     pub before: f64,
-    /// Minutes in the queue with the advised combination.
+    /// Minutes in the queue with the other combination.
     pub after: f64,
 }
 
 impl Replay {
-    /// Simulates the settings of the history and each choice with the seeds 1 to `seeds`.
+    /// Simulates the settings of the history and each choice: once as recorded, and with the seeds of a
+    /// [`Study`].
     pub fn new(
         history: &History,
         choices: Vec<Choice>,
-        seeds: u32,
+        effort: Effort<'_>,
     ) -> Result<Self, SimulationError> {
         let recorded = history.settings.as_ref().map(Choice::recorded);
         let others = choices.into_iter().filter(|choice| Some(choice) != recorded.as_ref());
@@ -65,31 +69,38 @@ impl Replay {
             });
         }
         let stream = history.recorded();
-        let once = |choice: &Choice| simulate(&stream, &choice.settings);
-        let outcome = recorded.as_ref().map(once).transpose()?;
-        let mut study = Study::new(history, choices, seeds)?;
+        let once = |choice: &Choice| simulate_while(&stream, &choice.settings, effort.may_continue);
+        // Of two, both come before the seeds, which may take all the time.
+        let outcomes: Vec<Outcome> = choices.iter().take(2).map(once).collect::<Result<_, _>>()?;
+        let outcome = recorded.as_ref().and(outcomes.first());
+        let mut study = Study::new(history, choices, effort)?;
         study.recorded = recorded.as_ref().map(|_| 0);
-        let advised = study.advice().map(|advice| &advice.choice);
-        let advised = advised.filter(|choice| Some(*choice) != recorded.as_ref());
-        let examples = match advised.map(once).transpose()? {
-            Some(after) => examples(history, outcome.as_ref(), &after),
+        let changed = changed(&study);
+        let changed = changed.and_then(|place| Some((place, study.findings.get(place)?)));
+        let examples = match changed {
+            Some((place, finding)) => match outcomes.get(place) {
+                Some(after) => examples(history, outcome, after),
+                None => examples(history, outcome, &once(&finding.choice)?),
+            },
             None => Vec::new(),
         };
+        let changed = changed.map(|(_, finding)| finding.choice.clone());
         let real = history.minutes();
         let differ = |outcome: &Outcome| {
             let pairs = history.past.iter().zip(&outcome.merges);
             ratio(
-                float(pairs.filter(|(past, merged)| past.failed == **merged).count()),
+                float(pairs.filter(|(past, merged)| past.failed() == **merged).count()),
                 history.past.len(),
             )
         };
         Ok(Self {
-            other_outcomes: outcome.as_ref().map(differ).unwrap_or_default(),
+            other_outcomes: outcome.map(differ).unwrap_or_default(),
             period: history.period(),
             cancelled: history.cancelled,
             median: real.median_interval(),
             p95: real.percentile(95),
             simulated: outcome.map(|it| (it.minutes().median(), it.minutes().percentile(95))),
+            changed,
             study,
             examples,
         })
@@ -102,6 +113,17 @@ impl Replay {
         let Interval { low, high, .. } = self.median;
         let is_within = median >= low * (1.0 - TOLERANCE) && median <= high * (1.0 + TOLERANCE);
         Some(is_within && self.other_outcomes <= OTHER_OUTCOMES)
+    }
+}
+
+/// The place of the combination that examples are about.
+fn changed(study: &Study) -> Option<usize> {
+    let advised = study.advice().filter(|advice| !study.is_recorded(advice));
+    let place = |of: &Choice| study.findings.iter().position(|finding| finding.choice == *of);
+    match (advised, study.recorded, study.findings.len()) {
+        (Some(advised), ..) => place(&advised.choice),
+        (None, Some(0), 2) => Some(1),
+        (None, ..) => None,
     }
 }
 

@@ -23,7 +23,17 @@ const CHECK: &str = "test";
 /// Submits a stream to a queue with these settings, and lets the time pass until the queue is
 /// empty.
 pub fn simulate(stream: &Stream, settings: &Settings) -> Result<Outcome, SimulationError> {
-    let mut world = World::new(stream, settings)?;
+    simulate_while(stream, settings, &|| true)
+}
+
+/// The same, ended with [`SimulationError::Stopped`] by the first step of the planner before which
+/// `may_continue` is false.
+pub fn simulate_while(
+    stream: &Stream,
+    settings: &Settings,
+    may_continue: &dyn Fn() -> bool,
+) -> Result<Outcome, SimulationError> {
+    let mut world = World::new(stream, settings, may_continue)?;
     for number in 0..stream.changes.len() {
         let Some(change) = stream.changes.get(number) else { break };
         while let Some(next) = world.next().filter(|next| *next <= change.at) {
@@ -54,6 +64,7 @@ struct Started {
 
 struct World<'a> {
     stream: &'a Stream,
+    may_continue: &'a dyn Fn() -> bool,
     host: Host<'a>,
     queue: Queue,
     at: Timestamp,
@@ -67,7 +78,11 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(stream: &'a Stream, settings: &Settings) -> Result<Self, SimulationError> {
+    fn new(
+        stream: &'a Stream,
+        settings: &Settings,
+        may_continue: &'a dyn Fn() -> bool,
+    ) -> Result<Self, SimulationError> {
         let at = stream.changes.first().map_or(Timestamp::from_unix_seconds(0), |first| first.at);
         let (branch, id) = (BranchName::new("main")?, Uuid::from_u128(1));
         let host = Host::new(stream);
@@ -76,6 +91,7 @@ impl<'a> World<'a> {
         let count = stream.changes.len();
         let mut world = Self {
             stream,
+            may_continue,
             host,
             queue,
             at,
@@ -97,6 +113,10 @@ impl<'a> World<'a> {
         fact.into_iter().chain(next_deadline(&self.queue)).min()
     }
 
+    fn check(&self) -> Result<(), SimulationError> {
+        if (self.may_continue)() { Ok(()) } else { Err(SimulationError::Stopped) }
+    }
+
     /// Lets the next thing happen.
     fn happen(&mut self, next: Timestamp) -> Result<(), SimulationError> {
         self.at = self.at.max(next);
@@ -112,11 +132,13 @@ impl<'a> World<'a> {
     }
 
     fn absorb(&mut self, fact: &Fact) -> Result<(), SimulationError> {
+        self.check()?;
         let transition = absorb(&self.queue, fact, self.at);
         self.commit(transition)
     }
 
     fn submit(&mut self, number: usize) -> Result<(), SimulationError> {
+        self.check()?;
         let pull_request = self.pull_request(number)?;
         let head = pull_request.head.clone();
         let priority = self.stream.changes.get(number).and_then(|change| change.priority);

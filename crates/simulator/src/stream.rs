@@ -34,6 +34,14 @@ pub enum Areas {
 }
 
 impl Areas {
+    /// How many areas are listed.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::All => 0,
+            Self::Only(areas) => areas.len(),
+        }
+    }
+
     fn meet(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, _) | (_, Self::All) => true,

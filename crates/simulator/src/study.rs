@@ -3,13 +3,32 @@
 use signalbox_domain::queue::Settings;
 
 use crate::numbers::{float, ratio};
-use crate::{Interval, Outcome, Sample, SimulationError, Source, simulate};
+use crate::{Interval, Outcome, Sample, SimulationError, Source, simulate_while};
 
 /// A recommended combination may be slower than the fastest by this factor.
-pub(crate) const PATIENCE: f64 = 1.2;
+pub const PATIENCE: f64 = 1.2;
 /// Queues whose last third of pull requests waits longer than the first by more than this factor
 /// do not keep up.
 const GROWTH: f64 = 2.0;
+
+/// The fewest seeds of a study that was stopped.
+const FEWEST_SEEDS: u32 = 5;
+
+/// How much a study simulates.
+#[derive(Clone, Copy)]
+pub struct Effort<'a> {
+    /// The number of seeds.
+    pub seeds: u32,
+    /// Called before each step of the planner: `false` stops the study.
+    pub may_continue: &'a dyn Fn() -> bool,
+}
+
+impl Effort<'static> {
+    /// All these seeds, however long they take.
+    pub const fn seeds(seeds: u32) -> Self {
+        Self { seeds, may_continue: &|| true }
+    }
+}
 
 /// A combination of settings to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,20 +110,28 @@ pub struct Study {
 }
 
 impl Study {
-    /// Simulates each choice with the seeds 1 to `seeds`.
+    /// Simulates each choice with the seeds from 1. A study that is stopped has the seeds that all
+    /// choices were simulated with; it is an error if these are fewer than 5.
     pub fn new(
         source: &impl Source,
         choices: Vec<Choice>,
-        seeds: u32,
+        effort: Effort<'_>,
     ) -> Result<Self, SimulationError> {
         let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); choices.len()];
-        let mut pull_requests = 0;
-        for seed in 1..=seeds {
-            let stream = source.stream(u64::from(seed))?;
+        let (mut pull_requests, mut seeds) = (0, 0);
+        while seeds < effort.seeds {
+            let stream = source.stream(u64::from(seeds + 1))?;
             pull_requests = stream.changes.len();
-            for (choice, outcomes) in choices.iter().zip(&mut outcomes) {
-                outcomes.push(simulate(&stream, &choice.settings)?);
+            let once =
+                |choice: &Choice| simulate_while(&stream, &choice.settings, effort.may_continue);
+            let of_seed: Vec<Outcome> = match choices.iter().map(once).collect() {
+                Err(SimulationError::Stopped) if seeds >= FEWEST_SEEDS => break,
+                of_seed => of_seed?,
+            };
+            for (outcomes, outcome) in outcomes.iter_mut().zip(of_seed) {
+                outcomes.push(outcome);
             }
+            seeds += 1;
         }
         let steps = outcomes.iter().flatten().map(|outcome| outcome.steps).sum();
         let is_steady = source.is_steady();
@@ -118,7 +145,7 @@ impl Study {
     }
 
     /// Whether a finding is about the settings of a history.
-    pub(crate) fn is_recorded(&self, finding: &Finding) -> bool {
+    pub fn is_recorded(&self, finding: &Finding) -> bool {
         let recorded = self.recorded.and_then(|at| self.findings.get(at));
         recorded.is_some_and(|recorded| recorded.choice == finding.choice)
     }

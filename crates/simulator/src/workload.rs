@@ -148,7 +148,8 @@ impl Workload {
         self.conditions().check()
     }
 
-    pub(crate) const fn conditions(&self) -> Conditions {
+    /// The conditions of its streams.
+    pub const fn conditions(&self) -> Conditions {
         let Self { flaky, host_seconds, warm_up, .. } = *self;
         Conditions { flaky, host_seconds, warm_up }
     }

@@ -1,11 +1,13 @@
 //! Histories: what a simulated queue did is replayed to the same figures, and every mistake in a file is
 //! named.
 
+use std::cell::Cell;
+
 use signalbox_domain::queue::{Mode, Settings};
 use signalbox_domain::time::Span;
 use signalbox_simulator::{
-    Change, Choice, Conditions, Durations, History, Outcome, Overlap, Replay, SimulationError,
-    Source, Stream, Workload, simulate,
+    Change, Choice, Conditions, Durations, Effort, History, Outcome, Overlap, Replay,
+    SimulationError, Source, Stream, Workload, simulate,
 };
 
 const CONDITIONS: Conditions = Conditions { flaky: 0.0, host_seconds: 2, warm_up: 0.0 };
@@ -61,16 +63,41 @@ fn a_replay_with_the_recorded_settings_gives_what_happened() {
         let outcome = simulate(&stream, &settings).expect("an outcome");
         lines.extend(recorded(&stream, &outcome, Span::ZERO));
         let history = history(&lines).expect("a history");
-        // One that is worse is not advised, so it changes nothing.
+        // One that is worse is not advised, and its examples show why.
         let worse = Choice::new(1, 1, &settings).expect("valid");
-        let replay = Replay::new(&history, vec![worse], 1).expect("a replay");
+        let replay =
+            Replay::new(&history, vec![worse.clone()], Effort::seeds(1)).expect("a replay");
         assert_eq!(
             (replay.fits(), replay.other_outcomes.to_bits()),
             (Some(true), 0.0_f64.to_bits())
         );
         let (median, p95) = replay.simulated.expect("settings");
         assert!((median - replay.median.mean).abs() < 0.01 && (p95 - replay.p95).abs() < 0.01);
-        assert!(replay.examples.is_empty(), "{:?}", replay.examples);
+        assert_eq!((replay.changed, replay.examples.len()), (Some(worse), 4));
+        assert!(replay.examples.iter().all(|it| it.after > it.before), "{:?}", replay.examples);
+    }
+}
+
+#[test]
+fn a_replay_that_is_stopped_has_fewer_seeds_or_no_result() {
+    let stream = workload().stream(1).expect("a stream");
+    let history = history(&recorded_once(&stream)).expect("a history");
+    let choice = Choice::new(12, 1, &Settings::default()).expect("valid");
+    let replay = |steps: usize, seeds: u32| {
+        let left = Cell::new(steps);
+        let may_continue = || left.replace(left.get().saturating_sub(1)) > 0;
+        let effort = Effort { seeds, may_continue: &may_continue };
+        Replay::new(&history, vec![choice.clone()], effort)
+    };
+    let whole = replay(usize::MAX, 8).expect("a replay");
+    let once = simulate(&history.recorded(), &choice.settings).expect("an outcome").steps;
+    assert_eq!(whole.study.seeds, 8);
+    // Without the last step of the last seed.
+    let stopped = replay(once + whole.study.steps - 1, 8).expect("a replay");
+    assert_eq!(stopped, replay(usize::MAX, 7).expect("a replay"));
+    for steps in [0, once, 3 * once] {
+        let error = replay(steps, 8).expect_err("no result");
+        assert!(matches!(error, SimulationError::Stopped), "{error}");
     }
 }
 
@@ -88,11 +115,12 @@ fn a_queue_that_was_paused_does_not_fit() {
     let lines = recorded(&stream, &outcome, Span::hours(3));
     let settings = serde_json::json!({ "settings": { "concurrency": 12 } }).to_string();
     let with_settings = [&[settings][..], &lines].concat();
-    let replay = Replay::new(&history(&with_settings).expect("a history"), Vec::new(), 2);
+    let replay =
+        Replay::new(&history(&with_settings).expect("a history"), Vec::new(), Effort::seeds(2));
     assert_eq!(replay.expect("a replay").fits(), Some(false));
     // Without settings nothing is claimed.
     let choice = Choice::new(12, 1, &Settings::default()).expect("valid");
-    let replay = Replay::new(&history(&lines).expect("a history"), vec![choice], 2);
+    let replay = Replay::new(&history(&lines).expect("a history"), vec![choice], Effort::seeds(2));
     assert_eq!(replay.expect("a replay").fits(), None);
 }
 
@@ -106,7 +134,7 @@ fn better_settings_are_advised_with_pull_requests_that_they_change() {
     let lines = [&[settings][..], &recorded(&stream, &outcome, Span::ZERO)].concat();
     let history = history(&lines).expect("a history");
     let more = Choice::new(20, 4, &few).expect("valid");
-    let replay = Replay::new(&history, vec![more.clone()], 3).expect("a replay");
+    let replay = Replay::new(&history, vec![more.clone()], Effort::seeds(3)).expect("a replay");
     assert_eq!(replay.study.findings.len(), 2);
     assert_eq!(replay.study.advice().map(|it| &it.choice), Some(&more));
     assert_eq!(replay.examples.len(), 4);
@@ -141,7 +169,8 @@ fn lanes_need_the_targets_of_every_pull_request() {
     let lines = recorded_once(&areas.stream(1).expect("a stream"));
     let parallel = Settings::builder().mode(Mode::Parallel).build().expect("valid");
     let choice = Choice::new(12, 1, &parallel).expect("valid");
-    let refused = Replay::new(&history(&lines).expect("a history"), vec![choice.clone()], 1);
+    let refused =
+        Replay::new(&history(&lines).expect("a history"), vec![choice.clone()], Effort::seeds(1));
     assert!(refused.expect_err("refused").to_string().contains("needs the targets"));
     let with_targets = |line: &String| {
         let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
@@ -151,7 +180,8 @@ fn lanes_need_the_targets_of_every_pull_request() {
     };
     let lines: Vec<String> = lines.iter().map(with_targets).collect();
     let single = Choice::new(12, 1, &Settings::default()).expect("valid");
-    let replay = Replay::new(&history(&lines).expect("a history"), vec![choice, single], 2);
+    let replay =
+        Replay::new(&history(&lines).expect("a history"), vec![choice, single], Effort::seeds(2));
     let [parallel, single] = &replay.expect("a replay").study.findings[..] else { panic!("two") };
     assert!(parallel.median.mean < 0.9 * single.median.mean, "{parallel:?} {single:?}");
 }
@@ -163,7 +193,7 @@ fn freezes_of_a_history_end_or_are_named() {
     let replay = |freezes: &[&str]| {
         let settings = serde_json::json!({ "settings": { "concurrency": 4, "freezes": freezes } });
         let lines = [&[settings.to_string()][..], &lines].concat();
-        Replay::new(&history(&lines).expect("a history"), Vec::new(), 1)
+        Replay::new(&history(&lines).expect("a history"), Vec::new(), Effort::seeds(1))
     };
     assert!(replay(&["2026-01-01T00:10 / ..[UTC] incident", "22:00/06:00[UTC]"]).is_ok());
     // The reason of a rule with an end, which holds the queue for months.
@@ -184,7 +214,8 @@ fn timeouts_of_a_history_do_not_apply() {
     let free = Settings::builder().concurrency(12_u32).build().expect("valid");
     let outcome = simulate(&stream, &free).expect("an outcome");
     let lines = [&[settings.to_string()][..], &recorded(&stream, &outcome, Span::ZERO)].concat();
-    let replay = Replay::new(&history(&lines).expect("a history"), Vec::new(), 1).expect("it");
+    let replay = Replay::new(&history(&lines).expect("a history"), Vec::new(), Effort::seeds(1))
+        .expect("it");
     assert_eq!((replay.fits(), replay.other_outcomes.to_bits()), (Some(true), 0.0_f64.to_bits()));
 }
 
@@ -196,7 +227,7 @@ fn a_simulation_with_other_outcomes_does_not_fit() {
     let lines = [&[settings][..], &recorded(&stream, &outcome, Span::ZERO)].concat();
     let flaky = Conditions { flaky: 0.1, ..CONDITIONS };
     let history = History::parse(&lines.join("\n"), flaky, None).expect("a history");
-    let replay = Replay::new(&history, Vec::new(), 1).expect("a replay");
+    let replay = Replay::new(&history, Vec::new(), Effort::seeds(1)).expect("a replay");
     assert!(replay.other_outcomes > 0.02, "{}", replay.other_outcomes);
     assert_eq!(replay.fits(), Some(false));
 }
@@ -209,7 +240,11 @@ fn the_first_pull_requests_do_not_count_with_a_warm_up() {
     };
     let half = with(0.5).expect("a history");
     assert_eq!(half.minutes().len(), 100);
-    let replay = Replay::new(&half, vec![Choice::new(20, 1, &Settings::default()).expect("it")], 1);
+    let replay = Replay::new(
+        &half,
+        vec![Choice::new(20, 1, &Settings::default()).expect("it")],
+        Effort::seeds(1),
+    );
     let replay = replay.expect("a replay");
     assert!(replay.examples.len() == 4 && replay.examples.iter().all(|it| it.number > 100));
     assert!(with(1.0).expect_err("none").to_string().contains("leaves no pull request"));
@@ -231,13 +266,17 @@ fn every_setting_is_read_as_the_api_writes_it() {
         (read.mode, read.concurrency, read.can_optimistically_merge),
         (Mode::Parallel, 7, true)
     );
-    assert_eq!((read.freezes.len(), read.enqueueing_label.as_str()), (1, "go"));
-    assert_eq!(read.infrastructure_messages, ["a\nb"]);
-    // The simulation has one check and one author, and does not know the names of targets.
-    assert_eq!(
-        (read.required_statuses, read.author_limit, read.batching_rules.len()),
-        (None, 0, 0)
-    );
+    assert_eq!(read.freezes.len(), 1);
+    // The simulation has none of the others.
+    let simulated = Settings {
+        mode: Mode::Parallel,
+        concurrency: 7,
+        can_optimistically_merge: true,
+        freezes: read.freezes.clone(),
+        testing_timeout_minutes: 0,
+        ..Settings::default()
+    };
+    assert_eq!(read, simulated);
 }
 
 #[test]
@@ -272,7 +311,7 @@ fn a_mistake_in_a_history_is_named_with_its_line() {
         ("\u{feff}{".to_owned(), "line 1 of the history is not JSON"),
         (settings.to_owned(), "no merged or failed pull requests"),
         (stay.replace("MERGED", "CANCELLED"), "no merged or failed pull requests"),
-        (stay.to_owned(), "set the duration of test runs with --test-minutes"),
+        (stay.to_owned(), "it has no durations of test runs"),
     ] {
         let error = History::parse(&text, CONDITIONS, None).expect_err(&text).to_string();
         assert!(error.contains(expected), "{error}");

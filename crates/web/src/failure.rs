@@ -56,6 +56,8 @@ impl From<Error> for Failure {
                 Self::Unavailable("could not reach the git host".to_owned())
             }
             Error::Busy => Self::Unavailable("the queue is too busy".to_owned()),
+            Error::Simulating => Self::Unavailable(error.to_string()),
+            Error::Simulation(_) => Self::Conflict(error.to_string()),
             Error::Issuer(_) => Self::Unavailable(error.to_string()),
             Error::Store(cause) => {
                 tracing::error!(%cause, "could not read a page");

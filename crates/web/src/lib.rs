@@ -25,7 +25,7 @@ use signalbox_domain::ids::OrgSlug;
 use signalbox_domain::ports::IdentityProvider;
 use signalbox_services::{
     AuditService, Authenticator, FailureReads, FlakyService, PageReads, QueueService, Sessions,
-    TokenService, UploadService, WebhookService,
+    TokenService, UploadService, WebhookService, WhatIf,
 };
 
 pub use view::status::ServerFact;
@@ -65,6 +65,8 @@ pub struct SignInWith {
 pub struct Pages {
     /// The queue service.
     pub queues: Arc<QueueService>,
+    /// Simulates histories of queues.
+    pub what_if: Arc<WhatIf>,
     /// The flaky-test service.
     pub flaky: Arc<FlakyService>,
     /// The upload service.

@@ -19,6 +19,7 @@ mod queue_requests;
 mod run;
 mod setting;
 mod shapes;
+mod simulation;
 mod targets_request;
 pub(crate) mod tests;
 mod timeline;
@@ -46,6 +47,7 @@ pub(crate) use run::{TestRunReply, TestRunsReply};
 pub(crate) use shapes::{
     BinaryBody, EventWord, FilesForm, PositionText, PrNumberFromOne, RepoText, ShaText, TimeText,
 };
+pub(crate) use simulation::{Simulation, SimulationQuery, SimulationReply};
 pub(crate) use targets_request::{SetTargets, TargetsRequest};
 pub(crate) use update::{Update, UpdateRequest};
 pub(crate) use upload::{UploadReply, UploadsReply};

@@ -14,7 +14,7 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::Words;
-use super::field::{Errors, Field, object_form, shown};
+use super::field::{Errors, Field, Form as _, object_form, shown};
 use super::forms::{Count, Flag, List, Text};
 use super::words::{BatchingPolicyWord, in_the_tokens_case};
 
@@ -93,6 +93,46 @@ impl Sent {
                 SettingValue::Rules(rules.collect())
             }
         })
+    }
+}
+
+/// The value of a setting as text, if it is valid.
+pub(super) fn from_text(
+    spec: &SettingSpec,
+    text: &str,
+    errors: &mut Errors,
+) -> Option<SettingValue> {
+    let Some(value) = spec.parse(text) else {
+        let rule = match spec.kind {
+            SettingKind::Whole { .. } => Count::RULE.to_owned(),
+            SettingKind::Flag => Flag::RULE.to_owned(),
+            SettingKind::Word(_)
+            | SettingKind::Text { .. }
+            | SettingKind::Names { .. }
+            | SettingKind::Freezes
+            | SettingKind::Rules => wrong_word(spec, text),
+        };
+        errors.add(format!("/{}", spec.name), rule);
+        return None;
+    };
+    keep(errors, spec.check(&value))?;
+    Some(value)
+}
+
+/// The schema of a setting that is a parameter.
+pub(super) fn parameter_schema(spec: &SettingSpec) -> RefOr<Schema> {
+    match spec.kind {
+        SettingKind::Whole { min, max, .. } => ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(min))
+            .maximum(Some(max))
+            .into(),
+        SettingKind::Flag => ObjectBuilder::new().schema_type(Type::Boolean).into(),
+        SettingKind::Word(_)
+        | SettingKind::Text { .. }
+        | SettingKind::Names { .. }
+        | SettingKind::Freezes
+        | SettingKind::Rules => Ref::from_schema_name(word_name(spec)).into(),
     }
 }
 

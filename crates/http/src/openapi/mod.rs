@@ -49,6 +49,7 @@ use crate::routes::v1;
         v1::list_queues::handle,
         v1::update_queue::handle,
         v1::get_merge_queue_metrics::handle,
+        v1::simulate::handle,
         v1::check_output::handle,
         v1::upload_reports::handle,
         v1::import_reports::handle,

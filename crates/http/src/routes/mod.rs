@@ -84,7 +84,7 @@ pub(crate) fn configure(config: &mut ServiceConfig, security_contact: Option<Arc
             create_queue, delete_queue, get_queue, list_queues, update_queue, upload_reports, import_reports,
             list_uploads, report_check_result, explain_failure, get_quarantine_config,
             create_bundle_upload, upload_metrics;
-        get: get_merge_queue_metrics, check_output, get_upload, status, openapi,
+        get: get_merge_queue_metrics, simulate, check_output, get_upload, status, openapi,
             list_audit;
     );
     config.service(

@@ -36,6 +36,7 @@ mod restart_tests_on_pull_request;
 mod schema;
 mod service;
 mod set_impacted_targets;
+mod simulate;
 mod submit_pull_request;
 mod tenants;
 mod terraform;

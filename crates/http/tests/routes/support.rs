@@ -1,5 +1,6 @@
 //! A server on stores and a git host in memory, and what callers see of it.
 
+use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -14,7 +15,7 @@ use signalbox_domain::ports::{Clock as _, Exposition, IdSource, Observed, Observ
 use signalbox_domain::queue::{EffectClass, QueueMetrics};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::token::{Compatibility, EnumCase, Scope, Token, TokenText};
+use signalbox_domain::token::{Caller, Compatibility, EnumCase, Scope, Token, TokenText};
 use signalbox_http::{
     Admission, Api, EventDescription, EventHub, EventsApi, FlakyApi, PageTokens, Readiness,
     TestLinks, app,
@@ -22,7 +23,7 @@ use signalbox_http::{
 use signalbox_services::{
     AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, HintService,
     IdempotencyService, QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits,
-    WebhookParts, WebhookService,
+    WebhookParts, WebhookService, WhatIf,
 };
 use signalbox_testkit::description::{Answer, Description};
 use signalbox_testkit::fake_results::FakeResults;
@@ -206,6 +207,7 @@ impl Server {
             events,
             flaky,
             queues: queues.clone(),
+            what_if: Arc::new(WhatIf::new(queues.clone())),
             hints: Arc::new(HintService::new(
                 context.clone(),
                 context.stores.host.inbound_deliveries.clone(),
@@ -283,6 +285,13 @@ impl Server {
 
     pub(crate) async fn settle(&self) {
         self.settle_but(&[]).await;
+    }
+
+    /// The holder of the token.
+    pub(crate) async fn caller(&self) -> Arc<Caller> {
+        let here = Ipv4Addr::LOCALHOST.into();
+        let found = self.api.authenticator.authenticate(&self.token, here).await;
+        found.expect("the stores answer").expect("a valid token")
     }
 
     /// The time.

@@ -35,8 +35,11 @@ fn operations() -> Vec<Operation> {
             let id = "00000000-0000-0000-0000-000000000001";
             let mut path = path.replace("{run}", id).replace("{upload}", id);
             let parameters = operation["parameters"].as_array().into_iter().flatten();
-            if parameters.clone().any(|it| it["in"] == "query" && it["required"] == true) {
-                path += "?repo=git.test/acme/calc";
+            let required = parameters.filter(|it| it["in"] == "query" && it["required"] == true);
+            for (at, parameter) in required.enumerate() {
+                let name = parameter["name"].as_str().expect("a name");
+                let value = if name == "targetBranch" { "main" } else { "git.test/acme/calc" };
+                path += &format!("{}{name}={value}", if at == 0 { '?' } else { '&' });
             }
             operations.push(Operation {
                 method: method.clone(),

@@ -1,17 +1,19 @@
 //! The other pages of a queue: pull requests that left, health, graph and settings.
 
-use actix_web::web::{Bytes, Data, Path};
+use actix_web::web::{Bytes, Data, Path, block};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ports::{EntryFilter, SubmissionPlace};
-use signalbox_domain::queue::{PrState, view_queue};
+use signalbox_domain::queue::{PrState, SettingsPatch, view_queue};
 use signalbox_domain::time::{Span, Timestamp};
+use signalbox_services::{Error, WhatIf};
+use signalbox_simulator::Replay;
 
 use super::queue::{last, place};
 use crate::Pages;
 use crate::failure::Failure;
 use crate::shell::{Done, Shown, answer, follow};
 use crate::view::{self, QueueAddress};
-use crate::visitor::{Asked, sender};
+use crate::visitor::{Asked, Visitor, sender};
 
 macro_rules! page {
     ($(#[doc = $doc:literal] $name:ident = $work:ident;)+) => {
@@ -115,16 +117,45 @@ async fn show_settings(pages: &Pages, request: &HttpRequest, org: &str) -> Shown
     let (visitor, place, asked) = place(pages, request, org).await?;
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let settings = &queue.header.settings;
-    let proposed = if asked.has("concurrency") {
+    let (mut proposed, mut simulated) = (None, None);
+    if asked.has("concurrency") {
         let patch = view::settings::patch(settings, &asked)?;
-        Some(patch.applied_to(settings).map_err(signalbox_services::Error::from)?)
-    } else {
-        None
-    };
+        proposed = Some(patch.applied_to(settings).map_err(signalbox_services::Error::from)?);
+        if asked.has("simulate") {
+            simulated = Some(simulate(pages, &visitor, &place, patch).await?);
+        }
+    }
     let stale = asked.has("version") && asked.text("version") != view::settings::version(settings);
     let now = pages.reads.now();
-    let page = view::settings::page(&place, &queue, proposed.as_ref(), stale, &visitor, now);
+    let (proposed, simulated) = (proposed.as_ref(), simulated.as_ref());
+    let page = view::settings::page(&place, &queue, proposed, stale, simulated, &visitor, now);
     Ok((Some(visitor), page))
+}
+
+/// The last days of a queue with changed settings, or why there is no simulation.
+async fn simulate(
+    pages: &Pages,
+    visitor: &Visitor,
+    place: &QueueAddress,
+    change: SettingsPatch,
+) -> Result<Result<Replay, String>, Failure> {
+    let (caller, repo, branch) = (&visitor.caller, &place.repo, &place.branch);
+    let days = WhatIf::DAYS;
+    let answer = match pages.what_if.question(caller, repo, branch, days, change).await {
+        Ok(question) => match block(move || question.answer()).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::error!(%error, "a simulation panicked");
+                return Err(Failure::Internal);
+            }
+        },
+        Err(error) => Err(error),
+    };
+    match answer {
+        Ok(replay) => Ok(Ok(replay)),
+        Err(error @ (Error::Simulating | Error::Simulation(_))) => Ok(Err(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// `POST /{org}/queue/settings`.

@@ -7,12 +7,14 @@ use signalbox_domain::queue::{
 use sha2::{Digest, Sha256};
 use signalbox_domain::time::Timestamp;
 
-use super::{QueueAddress, management};
+use super::{QueueAddress, management, what_if};
 use crate::failure::Failure;
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{plain, sentence};
 use crate::visitor::{Asked, Visitor};
 use signalbox_domain::token::Scope;
+use signalbox_services::WhatIf;
+use signalbox_simulator::Replay;
 use signalbox_wording::{Tone, settings_warning};
 
 /// Warnings about settings that have no effect with the others.
@@ -152,12 +154,13 @@ pub(crate) fn patch(settings: &Settings, sent: &Asked) -> Result<SettingsPatch, 
 }
 
 /// The page: with `proposed` also the difference, and the form that saves it. `stale`: the settings
-/// changed after the form was opened.
+/// changed after the form was opened. `simulated`: the last days with the proposed settings.
 pub(crate) fn page(
     place: &QueueAddress,
     queue: &Queue,
     proposed: Option<&Settings>,
     stale: bool,
+    simulated: Option<&Result<Replay, String>>,
     visitor: &Visitor,
     now: Timestamp,
 ) -> Page {
@@ -188,6 +191,13 @@ pub(crate) fn page(
             }
             change.push((new.name, new.value));
         }
+        let mut simulation = change.clone();
+        simulation.push(("simulate", "yes".to_owned()));
+        if stale {
+            // The warning remains on the next page.
+            simulation.retain(|(name, _)| *name != "version");
+            simulation.push(("version", String::new()));
+        }
         change.push(("save", "yes".to_owned()));
         let any = !table.rows.is_empty();
         let mut section = Section::new("preview", "Preview");
@@ -204,8 +214,18 @@ pub(crate) fn page(
                 section.with(Block::notice(Tone::Warning, "switch", "This switches modes.", text));
         }
         section = warned(section, proposed);
+        let mut forms = Vec::new();
+        if any && !matches!(simulated, Some(Ok(_))) {
+            forms.push(Form {
+                id: "simulate".to_owned(),
+                action: format!("/{}/queue/settings", place.org),
+                hidden: simulation,
+                button: format!("Simulate the last {} days", WhatIf::DAYS),
+                ..Form::default()
+            });
+        }
         if any && visitor.may_send(Scope::QueueAdmin) {
-            section = section.with(Block::Forms(vec![Form {
+            forms.push(Form {
                 id: "save".to_owned(),
                 action: format!("/{}/queue/settings", place.org),
                 post: true,
@@ -213,10 +233,14 @@ pub(crate) fn page(
                 fields: management::confirmation(&queue.header),
                 button: "Save these changes".to_owned(),
                 ..Form::default()
-            }]));
+            });
+        }
+        if !forms.is_empty() {
+            section = section.with(Block::Forms(forms));
         }
         sections.push(section);
     }
+    sections.extend(simulated.map(|it| what_if::section(place, it)));
     if proposed.is_none() && !settings.warnings().is_empty() {
         sections.push(warned(Section::new("warnings", "Warnings"), settings));
     }

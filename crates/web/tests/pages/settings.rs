@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use signalbox_domain::queue::{ChangeSource, Mode, SETTINGS, SettingsPatch};
+use signalbox_domain::queue::{ChangeSource, EffectClass, Mode, SETTINGS, SettingsPatch};
 use signalbox_domain::time::Span;
-use signalbox_services::{QueueChange, SubmitOptions};
+use signalbox_services::{Error, QueueChange, SubmitOptions};
+use signalbox_simulator::SimulationError;
 
 use crate::support::{Browser, House, calc, main_branch};
 
@@ -190,4 +191,88 @@ async fn a_pause_of_a_queue_that_terraform_manages_is_drift_until_it_is_resumed(
     assert_eq!(admin.post("/acme/queue/do", &act("resume")).await.status, 303);
     let page = admin.get(PATH).await;
     assert!(page.body.contains("Managed by Terraform") && !page.body.contains("id=\"drift\""));
+}
+
+#[actix_web::test]
+async fn a_preview_can_be_simulated_with_the_last_days() {
+    let house = house().await;
+    let admin = house.admin().await;
+    let preview = format!("{PATH}&concurrency=9&version={}", version(&admin).await);
+    assert!(admin.get(&preview).await.body.contains("Simulate the last 14 days"));
+    let simulated = format!("{preview}&simulate=yes");
+    let empty = admin.get(&simulated).await;
+    let section = empty.between("id=\"what-if\"", "</section>");
+    assert!(section.contains("it has no merged or failed pull requests"), "{section}");
+    for file in ["b", "bad", "c"] {
+        let pr = house.host.open(&calc(), "main", &[(file, "2")]);
+        let (queues, caller) = (&house.pages.queues, &house.caller);
+        queues
+            .submit(caller, &calc(), &main_branch(), pr, SubmitOptions::default())
+            .await
+            .expect("submitted");
+        house.settle_but(&[EffectClass::Checks]).await;
+        house.clock.advance(Span::minutes(10));
+        house.settle().await;
+    }
+    let page = admin.get(&simulated).await;
+    let section = page.between("id=\"what-if\"", "</section>");
+    assert!(section.contains("3 pull requests from ") && section.contains("20 seeds"), "{section}");
+    for row in ["recorded", "now", "changed"] {
+        assert!(section.contains(&format!("id=\"simulation-{row}\"")), "{section}");
+    }
+    assert!(section.contains("The model "), "{section}");
+    let stale = admin.get(&format!("{PATH}&concurrency=9&version=0&simulate=yes")).await.body;
+    assert!(stale.contains("Another user changed the settings after you opened the form."));
+    // The preview can still be saved, and nothing was.
+    assert!(page.body.contains("Save these changes"));
+    assert_eq!(slots(&house).await, 2);
+    // A visitor who only reads sees it too.
+    let reader = house.browser("reader", &[signalbox_domain::token::Scope::QueueRead]).await;
+    let page = reader.get(&simulated).await;
+    assert!(page.body.contains("id=\"what-if\"") && !page.body.contains("Save these changes"));
+}
+
+#[actix_web::test]
+async fn simulations_run_one_at_a_time_and_not_for_long() {
+    let house = house().await;
+    let admin = house.admin().await;
+    let pr = house.host.open(&calc(), "main", &[("b", "2")]);
+    let (queues, caller) = (&house.pages.queues, &house.caller);
+    queues
+        .submit(caller, &calc(), &main_branch(), pr, SubmitOptions::default())
+        .await
+        .expect("submitted");
+    house.settle_but(&[EffectClass::Checks]).await;
+    house.clock.advance(Span::minutes(10));
+    house.settle().await;
+    let what_if = &house.pages.what_if;
+    let question = || async {
+        what_if.question(caller, &calc(), &main_branch(), 1, SettingsPatch::default()).await
+    };
+    let first = question().await.expect("a place");
+    assert!(matches!(question().await.err(), Some(Error::Simulating)));
+    let page = admin.get(&format!("{PATH}&concurrency=9&simulate=yes")).await;
+    assert!(page.body.contains("nother simulation is running"), "{}", page.body);
+    assert!(first.answer().is_ok());
+    let late = question().await.expect("a place, after the first");
+    house.clock.advance(Span::seconds(10));
+    let stopped = late.answer().err();
+    assert!(matches!(stopped, Some(Error::Simulation(SimulationError::Stopped))), "{stopped:?}");
+    assert!(question().await.is_ok());
+}
+
+#[actix_web::test]
+async fn a_change_of_mode_is_previewed_and_saved() {
+    let house = house().await;
+    let admin = house.admin().await;
+    let page = admin.get(&format!("{PATH}&concurrency=2&mode=PARALLEL")).await;
+    assert!(page.body.contains("This switches modes."), "{}", page.body);
+    let save = page.between("id=\"save\"", "</form>");
+    assert!(save.contains("name=\"mode\" value=\"PARALLEL\""), "{save}");
+    let seen = version(&admin).await;
+    let mut form = form("2", &seen).to_vec();
+    form.push(("mode", "PARALLEL"));
+    assert_eq!(admin.post(SAVE, &form).await.status, 303);
+    let queue = house.pages.queues.queue(&house.caller, &calc(), &main_branch()).await;
+    assert_eq!(queue.expect("a queue").header.settings.mode, Mode::Parallel);
 }

@@ -18,7 +18,7 @@ use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 use signalbox_services::{
     AuditService, Authenticator, Context, EffectRunner, FlakyService, LandingAudit, PageReads,
     QueueService, Sessions, TokenService, UploadLimits, UploadParts, UploadService, WebhookLimits,
-    WebhookParts, WebhookService,
+    WebhookParts, WebhookService, WhatIf,
 };
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
@@ -132,6 +132,7 @@ impl House {
                 queues.clone(),
             )),
             queues: queues.clone(),
+            what_if: Arc::new(WhatIf::new(queues.clone())),
             flaky,
             uploads: Arc::new(uploads),
             webhooks,

@@ -26,6 +26,7 @@ pub(crate) mod receive_bundle;
 pub(crate) mod report_check_result;
 pub(crate) mod restart_tests_on_pull_request;
 pub(crate) mod set_impacted_targets;
+pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod submit_pull_request;
 pub(crate) mod update_queue;

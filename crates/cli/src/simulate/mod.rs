@@ -1,16 +1,19 @@
 //! The command `signalbox simulate`.
 
+mod written;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
 use signalbox_domain::queue::{BisectionMode, Mode, OptimizationMode, ReparentingMode, Settings};
+use signalbox_simulator::{
+    Arrivals, Choice, Durations, Effort, History, Overlap, Replay, SimulationError, Study, Workload,
+};
 use signalbox_terminal::Format;
 
-use crate::written::{document, replay_document, replayed, table};
-use crate::{
-    Arrivals, Choice, Durations, History, Overlap, Replay, SimulationError, Study, Workload,
-};
+use self::written::{document, replay_document, replayed, table};
+use crate::CliError;
 
 /// The most combinations of a grid.
 const MOST: usize = 400;
@@ -111,20 +114,31 @@ pub struct Simulate {
     pub format: Format,
 }
 
+/// Simulates every combination, and prints the result.
+pub fn simulate(simulate: &Simulate) -> Result<(), CliError> {
+    let read = |file: &PathBuf| {
+        signalbox_terminal::read(file).map_err(|error| CliError::File { file: file.clone(), error })
+    };
+    let history = simulate.history.as_ref().map(read).transpose()?;
+    let text = simulate.run(history.as_deref())?;
+    simulate.format.say(&text, || text.clone());
+    Ok(())
+}
+
 impl Simulate {
     /// Simulates every combination, and returns the result as text. `history` is what `--history`
     /// names.
     pub fn run(&self, history: Option<&str>) -> Result<String, SimulationError> {
         let Some(text) = history else {
             let choices = self.choices(None)?;
-            let study = Study::new(&self.workload(), choices, self.seeds)?;
+            let study = Study::new(&self.workload(), choices, Effort::seeds(self.seeds))?;
             return Ok(if self.format.is_json() { document(&study) } else { table(&study) });
         };
         let conditions = self.workload().conditions();
         let unknown = self.test_minutes.map(|it| it.0);
         let history = History::parse(text, conditions, unknown)?;
         let choices = self.choices(history.settings.as_ref())?;
-        let replay = Replay::new(&history, choices, self.seeds)?;
+        let replay = Replay::new(&history, choices, Effort::seeds(self.seeds))?;
         Ok(if self.format.is_json() { replay_document(&replay) } else { replayed(&replay) })
     }
 

@@ -3,15 +3,9 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use signalbox_simulator::{Choice, Example, Finding, Interval, PATIENCE, Replay, Study};
+use signalbox_wording::model;
 
-use crate::study::PATIENCE;
-use crate::{Example, Finding, Interval, Replay, Study};
-
-/// After the simulated figures of a history.
-const FITS: &str = "The model fits.";
-const MISFIT: &str = "The model does not fit: the queue may have been paused, the git host may have been \
-                      down, settings may have changed, or the line may have been full at the start. \
-                      Compare the combinations with each other, and not with the recorded times.";
 /// The columns of the table.
 const HEADINGS: [&str; 8] = [
     "concurrency",
@@ -40,13 +34,21 @@ pub(crate) fn replayed(replay: &Replay) -> String {
         let _written = write!(
             text,
             "\nSimulated with the recorded settings: median {median:.0} minutes, P95 {p95:.0}. {}",
-            if replay.fits() == Some(true) { FITS } else { MISFIT }
+            model(replay.fits() == Some(true))
         );
     } else {
         text.push_str("\nThe history has no settings, so it does not show whether the model fits.");
     }
     text.push_str("\n\n");
     text.push_str(&table(&replay.study));
+    let advised = replay.study.advice().map(|advice| &advice.choice);
+    if let Some(Choice { concurrency, batch_size, .. }) =
+        replay.changed.as_ref().filter(|changed| Some(*changed) != advised)
+        && !replay.examples.is_empty()
+    {
+        let batches = batches(*batch_size);
+        let _written = write!(text, "\nWith concurrency {concurrency} {batches}:");
+    }
     for Example { number, before, after } in &replay.examples {
         let _written = write!(text, "\n#{number}: {after:.0} minutes instead of {before:.0}.");
     }
@@ -114,10 +116,12 @@ fn interval(interval: Interval, digits: usize, times: f64, unit: &str) -> String
     format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]{unit}")
 }
 
+fn batches(size: u32) -> String {
+    if size > 1 { format!("with batches of {size}") } else { "without batches".to_owned() }
+}
+
 fn words(advice: &Finding, is_recorded: bool) -> String {
-    let (concurrency, size) = (advice.choice.concurrency, advice.choice.batch_size);
-    let batches =
-        if size > 1 { format!("with batches of {size}") } else { "without batches".into() };
+    let (concurrency, batches) = (advice.choice.concurrency, batches(advice.choice.batch_size));
     let (median, runs) = (advice.median.mean, advice.runs.mean);
     let recorded = if is_recorded { " as recorded" } else { "" };
     format!(

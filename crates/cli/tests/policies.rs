@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use signalbox_simulator::Simulate;
+use signalbox_cli::Simulate;
 
 /// The command of a block, after which its output follows.
 const PROMPT: &str = "$ signalbox simulate ";

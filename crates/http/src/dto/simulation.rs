@@ -1,0 +1,257 @@
+//! A simulation of a queue: its parameters and the reply.
+
+use serde::Serialize;
+use signalbox_domain::ids::{BranchName, RepoName};
+use signalbox_domain::queue::{SettingKind, SettingSpec, SettingsPatch, setting};
+use signalbox_services::WhatIf;
+use signalbox_simulator::{Example, Finding, Interval, Replay, SIMULATED};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Required, Schema};
+use utoipa::{IntoParams, ToSchema};
+
+use super::field::{Errors, shown};
+use super::place::broken;
+use super::setting as wire;
+use super::shapes::{BranchText, RepoText};
+use crate::problem::Problem;
+
+/// The parameters of a simulation.
+pub(crate) struct SimulationQuery;
+
+/// The checked parameters.
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    pub(crate) repo: RepoName,
+    pub(crate) branch: BranchName,
+    pub(crate) days: u32,
+    pub(crate) change: SettingsPatch,
+}
+
+/// The settings that are parameters: of those that are simulated, the numbers, flags and words.
+fn parameter(name: &str) -> Option<&'static SettingSpec> {
+    let spec = setting(name).filter(|spec| SIMULATED.contains(&spec.name))?;
+    let is_single =
+        matches!(spec.kind, SettingKind::Whole { .. } | SettingKind::Flag | SettingKind::Word(_));
+    is_single.then_some(spec)
+}
+
+impl SimulationQuery {
+    /// Reads the parameters. Unknown ones are refused: a misspelled setting would seem to have no effect.
+    pub(crate) fn read(given: &[(String, String)]) -> Result<Simulation, Problem> {
+        let mut errors = Errors::default();
+        let (mut repo, mut branch, mut days) = (None, None, None);
+        let mut change = SettingsPatch::default();
+        for (at, (name, text)) in given.iter().enumerate() {
+            if given.iter().take(at).any(|(earlier, _)| earlier == name) {
+                errors.add(format!("/{name}"), "must be given once");
+                continue;
+            }
+            match name.as_str() {
+                "repo" => repo = Some(text),
+                "targetBranch" => branch = Some(text),
+                "days" => days = Some(text),
+                _ => match parameter(name) {
+                    Some(spec) => {
+                        if let Some(value) = wire::from_text(spec, text, &mut errors) {
+                            spec.set(&mut change, value);
+                        }
+                    }
+                    None => errors.add(
+                        format!("/{name}"),
+                        "is not a parameter: must be repo, targetBranch, days, or a simulated setting",
+                    ),
+                },
+            }
+        }
+        let repo = required("repo", repo, &mut errors).and_then(|repo| {
+            let named = RepoName::parse(repo).map_err(|error| broken(&error));
+            errors.keep("/repo", named)
+        });
+        let branch = required("targetBranch", branch, &mut errors).and_then(|branch| {
+            let checked = BranchName::new(branch.as_str()).map_err(|error| broken(&error));
+            errors.keep("/targetBranch", checked)
+        });
+        let most = WhatIf::MOST_DAYS;
+        let days = days.map_or(Some(WhatIf::DAYS), |text| {
+            let days = text.parse().ok().filter(|days| (1..=most).contains(days));
+            let rule =
+                || format!("must be a whole number from 1 to {most}, but is {}", shown(text));
+            errors.keep("/days", days.ok_or_else(rule))
+        });
+        let read = repo.zip(branch).zip(days);
+        errors.finish(read.map(|((repo, branch), days)| Simulation { repo, branch, days, change }))
+    }
+}
+
+fn required<'a>(name: &str, text: Option<&'a String>, errors: &mut Errors) -> Option<&'a String> {
+    if text.is_none() {
+        errors.add(format!("/{name}"), "is required");
+    }
+    text
+}
+
+impl IntoParams for SimulationQuery {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let parameter = |name: &str, required, description: &str, schema: RefOr<Schema>| {
+            ParameterBuilder::new()
+                .name(name)
+                .parameter_in(ParameterIn::Query)
+                .required(required)
+                .description(Some(description))
+                .schema(Some(schema))
+        };
+        let repo = Ref::from_schema_name(RepoText::name()).into();
+        let days = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(1))
+            .maximum(Some(WhatIf::MOST_DAYS))
+            .into();
+        let branch = Ref::from_schema_name(BranchText::name()).into();
+        let of_branch = "The branch that the merge queue targets.";
+        let of_days = "The number of days up to now; default 14. At most the last 1,000 submitted pull requests \
+             that left the queue in these days are simulated.";
+        let mut parameters = vec![
+            parameter("repo", Required::True, "The repository, as `host/owner/name`.", repo)
+                .example(Some("github.com/acme/calc".into())),
+            parameter("targetBranch", Required::True, of_branch, branch)
+                .example(Some("main".into())),
+            parameter("days", Required::False, of_days, days),
+        ];
+        let changes = SIMULATED.iter().filter_map(|name| self::parameter(name));
+        parameters.extend(changes.map(|spec| {
+            parameter(spec.name, Required::False, spec.doc(), wire::parameter_schema(spec))
+        }));
+        parameters.into_iter().map(ParameterBuilder::build).collect()
+    }
+}
+
+/// A mean, or a median, with its 95 % interval.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct IntervalReply {
+    /// The mean over the seeds; of what was recorded, the median.
+    mean: f64,
+    /// The lower end.
+    low: f64,
+    /// The upper end.
+    high: f64,
+}
+
+impl IntervalReply {
+    const fn of(Interval { mean, low, high }: Interval) -> Self {
+        Self { mean, low, high }
+    }
+}
+
+/// What was recorded.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RecordedReply {
+    /// The median of the minutes in the queue.
+    median_minutes: IntervalReply,
+    /// The 95th percentile of the minutes in the queue.
+    p95_minutes: f64,
+    /// The number of pull requests that left the queue without a result of their tests; they are not
+    /// simulated.
+    cancelled: usize,
+}
+
+/// What a combination of settings gives.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CombinationReply {
+    /// Whether these are the present settings of the queue.
+    present: bool,
+    /// Whether these settings are advised: of those whose median is at most 1.2 times the lowest, they have
+    /// the fewest test runs.
+    advised: bool,
+    /// The median of the minutes in the queue.
+    median_minutes: IntervalReply,
+    /// The 95th percentile of the minutes in the queue.
+    p95_minutes: IntervalReply,
+    /// Test runs for each pull request.
+    runs_per_pull_request: IntervalReply,
+    /// Minutes of test runs for each merged pull request.
+    run_minutes_per_merge: IntervalReply,
+    /// The share of test runs that were cancelled before their end.
+    cancelled_runs: IntervalReply,
+    /// The share of pull requests that failed although they were good.
+    false_ejections: IntervalReply,
+}
+
+/// What the changed settings would have meant for a pull request.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExampleReply {
+    /// Its number.
+    #[schema(minimum = 1)]
+    pr_number: u32,
+    /// Its minutes in the queue, simulated with the present settings.
+    minutes_before: f64,
+    /// Its minutes in the queue with the changed settings.
+    minutes: f64,
+}
+
+/// A simulation of a queue.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SimulationReply {
+    /// When the first simulated pull request entered the line.
+    #[schema(format = DateTime)]
+    from: String,
+    /// When the last one left the queue.
+    #[schema(format = DateTime)]
+    until: String,
+    /// The number of simulated pull requests.
+    pull_requests: usize,
+    /// The number of seeds: how often pull requests like these were drawn and simulated.
+    seeds: u32,
+    /// What was recorded.
+    recorded: RecordedReply,
+    /// Whether the simulation of the present settings agrees with what was recorded: its median lies
+    /// within the interval of the recorded one or at most 5 % outside, and at most 2 % of the pull
+    /// requests have another outcome. If not, the queue may have been paused, or its settings may have
+    /// changed: then only the combinations are comparable.
+    model_fits: bool,
+    /// The present settings, then the changed ones if they differ.
+    #[schema(min_items = 1, max_items = 2)]
+    combinations: Vec<CombinationReply>,
+    /// The pull requests that the changed settings would have affected most, largest improvement first.
+    #[schema(max_items = 4)]
+    examples: Vec<ExampleReply>,
+}
+
+impl SimulationReply {
+    pub(crate) fn of(replay: &Replay) -> Self {
+        let study = &replay.study;
+        let combination = |it: &Finding| CombinationReply {
+            present: study.is_recorded(it),
+            advised: study.advice() == Some(it),
+            median_minutes: IntervalReply::of(it.median),
+            p95_minutes: IntervalReply::of(it.p95),
+            runs_per_pull_request: IntervalReply::of(it.runs),
+            run_minutes_per_merge: IntervalReply::of(it.run_minutes),
+            cancelled_runs: IntervalReply::of(it.cancelled),
+            false_ejections: IntervalReply::of(it.false_ejections),
+        };
+        let example = |it: &Example| ExampleReply {
+            pr_number: it.number,
+            minutes_before: it.before,
+            minutes: it.after,
+        };
+        Self {
+            from: replay.period.0.to_string(),
+            until: replay.period.1.to_string(),
+            pull_requests: study.pull_requests,
+            seeds: study.seeds,
+            recorded: RecordedReply {
+                median_minutes: IntervalReply::of(replay.median),
+                p95_minutes: replay.p95,
+                cancelled: replay.cancelled,
+            },
+            model_fits: replay.fits() == Some(true),
+            combinations: study.findings.iter().map(combination).collect(),
+            examples: replay.examples.iter().map(example).collect(),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `GET /v1/simulate`.
+
+use actix_web::HttpResponse;
+use actix_web::http::Method;
+use actix_web::web::{Data, Query, block};
+
+use crate::api::Api;
+use crate::authenticated::Authenticated;
+use crate::dto::{Simulation, SimulationQuery, SimulationReply};
+use crate::failures::OfSimulation;
+use crate::problem::{Code, Problem};
+
+/// Simulate the last days of a queue with changed settings.
+///
+/// The pull requests that left the queue in these days are simulated with its present settings and with the
+/// changed ones; nothing is applied. Arrival times, test durations, outcomes and priorities come from the
+/// history. Conflicts, flaky tests, timeouts, freezes without an end and the number of CI machines are not
+/// simulated. PARALLEL mode uses the reported targets. A server runs one simulation at a time. After ten
+/// seconds the reply has the seeds that are complete; with fewer than five it is an error.
+#[utoipa::path(
+    get,
+    path = "/v1/simulate",
+    operation_id = "simulate",
+    tag = "merge queue",
+    params(SimulationQuery),
+    responses((status = OK, description = "The simulation.", body = SimulationReply), OfSimulation),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Authenticated(caller): Authenticated,
+    method: Method,
+    Query(given): Query<Vec<(String, String)>>,
+) -> Result<HttpResponse, Problem> {
+    let Simulation { repo, branch, days, change } = SimulationQuery::read(&given)?;
+    let question = api.what_if.question(&caller, &repo, &branch, days, change).await?;
+    if method == Method::HEAD {
+        return Ok(HttpResponse::Ok().finish());
+    }
+    let answer = block(move || question.answer()).await.map_err(|error| {
+        tracing::error!(%error, "a simulation panicked");
+        Problem::new(
+            Code::Internal,
+            "the server failed; its log has the cause under the request id",
+        )
+    })?;
+    Ok(HttpResponse::Ok().json(SimulationReply::of(&answer?)))
+}

@@ -1,0 +1,112 @@
+//! What-if: the last days of a queue, simulated with other settings.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_simulator::{Example, Finding, Interval, PATIENCE, Replay};
+use signalbox_wording::{Tone, model};
+
+use super::QueueAddress;
+use crate::model::{Block, Cell, Section, Table};
+use crate::text::sentence;
+
+/// The columns of the comparison.
+const HEADS: [&str; 6] = [
+    "Settings",
+    "#Median (minutes)",
+    "#P95 (minutes)",
+    "#Test runs for each pull request",
+    "#Cancelled runs",
+    "#False ejections",
+];
+
+/// The section; instead of a simulation, why there is none.
+pub(crate) fn section(place: &QueueAddress, simulated: &Result<Replay, String>) -> Section {
+    let section = Section::new("what-if", "What if");
+    let replay = match simulated {
+        Ok(replay) => replay,
+        Err(reason) => {
+            let title = "There is no simulation.";
+            let notice = Block::notice(Tone::Warning, "warning", title, &sentence(reason));
+            return section.with(notice);
+        }
+    };
+    let (study, (from, until)) = (&replay.study, replay.period);
+    let of = match study.pull_requests {
+        1 => "1 pull request".to_owned(),
+        count => format!("{count} pull requests"),
+    };
+    let mut note = format!("{of} from {from} to {until}, {} seeds, 95 % intervals", study.seeds);
+    if replay.cancelled > 0 {
+        note = format!("{note}; not simulated: {} cancelled", replay.cancelled);
+    }
+    let mut table = Table::new("simulation", "Recorded and simulated", &HEADS);
+    table.push("recorded", recorded(replay));
+    for finding in &study.findings {
+        let (id, name) = if study.is_recorded(finding) {
+            ("now", "present settings, simulated")
+        } else {
+            ("changed", "your form, simulated")
+        };
+        table.push(id, row(name, finding));
+    }
+    let section = section.note(note).with(Block::Table(table));
+    let model = model(replay.fits() == Some(true));
+    let section = section.with(Block::Text(format!("{model} {}", advice(replay))));
+    examples(section, place, &replay.examples)
+}
+
+fn recorded(replay: &Replay) -> Vec<Cell> {
+    let mut cells = vec![
+        Cell::text("recorded"),
+        Cell::number(interval(replay.median, 0, 1.0)),
+        Cell::number(format!("{:.0}", replay.p95)),
+    ];
+    cells.resize_with(HEADS.len(), || Cell::number("–"));
+    cells
+}
+
+fn row(name: &str, finding: &Finding) -> Vec<Cell> {
+    vec![
+        Cell::text(name),
+        Cell::number(interval(finding.median, 0, 1.0)),
+        Cell::number(interval(finding.p95, 0, 1.0)),
+        Cell::number(interval(finding.runs, 2, 1.0)),
+        Cell::number(format!("{} %", interval(finding.cancelled, 1, 100.0))),
+        Cell::number(format!("{} %", interval(finding.false_ejections, 2, 100.0))),
+    ]
+}
+
+fn interval(interval: Interval, digits: usize, times: f64) -> String {
+    let [mean, low, high] = [interval.mean, interval.low, interval.high].map(|it| it * times);
+    format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]")
+}
+
+/// Which settings are advised.
+fn advice(replay: &Replay) -> String {
+    let study = &replay.study;
+    let Some(advised) = study.advice().filter(|_| study.findings.len() > 1) else {
+        return "The simulation has none of the changed settings.".to_owned();
+    };
+    let which = if study.is_recorded(advised) { "the present settings" } else { "your form" };
+    format!("Advice: {which}, with the fewest test runs within {PATIENCE} times the lowest median.")
+}
+
+fn examples(section: Section, place: &QueueAddress, examples: &[Example]) -> Section {
+    if examples.is_empty() {
+        return section;
+    }
+    let heads = ["Pull request", "#Minutes with the present settings", "#Minutes with your form"];
+    let mut table = Table::new("examples", "Pull requests that would have changed most", &heads);
+    table.quiet_caption = false;
+    for Example { number, before, after } in examples {
+        let pr = PrNumber(*number);
+        table.push(
+            number,
+            vec![
+                Cell::text(format!("#{number}")).link(place.pr(pr)),
+                Cell::number(format!("{before:.0}")),
+                Cell::number(format!("{after:.0}")),
+            ],
+        );
+    }
+    section.with(Block::Table(table))
+}
