@@ -39,21 +39,14 @@ impl From<SimulationError> for Problem {
     fn from(error: SimulationError) -> Self {
         match error {
             SimulationError::Refused(refusal) => refusal.into(),
-            SimulationError::Replay { .. }
-            | SimulationError::NoDurations
-            | SimulationError::Stopped
-            | SimulationError::Stuck { .. } => Self::new(Code::NotSimulated, error.to_string()),
-            SimulationError::Workload { .. }
-            | SimulationError::History { .. }
-            | SimulationError::Name(_)
-            | SimulationError::PullRequest(_)
-            | SimulationError::WrongTree { .. } => {
+            error if error.is_internal() => {
                 tracing::error!(error = %chain(&error), "a simulation failed");
                 Self::new(
                     Code::Internal,
                     "the server failed; its log has the cause under the request id",
                 )
             }
+            error => Self::new(Code::NotSimulated, error.to_string()),
         }
     }
 }

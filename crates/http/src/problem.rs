@@ -130,7 +130,7 @@ codes! {
     WebhookOff = "webhook_off", 409, "Webhook endpoint is off", false;
     /// The message is already being delivered.
     MessagePending = "message_pending", 409, "Message is pending", false;
-    /// In these days no tested pull request left the queue, durations or targets are unknown, the pull requests would never merge, or the simulation takes too long.
+    /// No tested pull request left the queue in these days, no test duration is known, targets are missing or too many, pull requests would never leave the queue, or the simulation takes too long.
     NotSimulated = "simulation_not_possible", 409, "Simulation not possible", false;
     /// A request with the same idempotency key is being carried out.
     RequestInProgress = "request_in_progress", 409, "Request in progress", true;

@@ -19,8 +19,8 @@ const MOST: u32 = 1_000;
 /// The maximum number of moves of a pull request; the newest are read, as for a timeline.
 const MOST_MOVES: u32 = 200;
 /// The number of pull requests whose targets are read together.
-const AT_A_TIME: usize = 20;
-/// The maximum number of targets of all pull requests together.
+const AT_A_TIME: usize = 5;
+/// The maximum number of targets of all submissions together.
 const MOST_TARGETS: usize = 100_000;
 /// The number of seeds, if the time suffices for them.
 const SEEDS: u32 = 20;
@@ -71,9 +71,9 @@ impl WhatIf {
         Self { most, ..self }
     }
 
-    /// Reads what a queue did in the last days, to compare its settings with changed ones. The pull
-    /// requests are those that left the queue, at most the last 1,000 submitted. Refused while another
-    /// simulation runs.
+    /// Reads what a queue did in the last days, to compare its settings with changed ones: the pull
+    /// requests that left it, of which only the 1,000 that were submitted last are read. Refused while
+    /// another simulation runs.
     pub async fn question(
         &self,
         caller: &Caller,
@@ -128,11 +128,12 @@ impl WhatIf {
             for past in past {
                 let with_targets = found.iter().find(|entry| entry.id == past.entry.id);
                 past.areas = with_targets.and_then(|entry| areas(entry, &mut numbers));
-                targets += past.areas.as_ref().map_or(0, Areas::count);
-            }
-            if targets > MOST_TARGETS {
-                let rule = "its pull requests have more than 100,000 targets";
-                return Err(SimulationError::Replay { rule }.into());
+                let ends = past.moves.iter().filter(|it| it.to.is_terminal()).count();
+                targets += ends * past.areas.as_ref().map_or(0, Areas::count);
+                if targets > MOST_TARGETS {
+                    let rule = "its pull requests have more than 100,000 targets";
+                    return Err(SimulationError::Replay { rule }.into());
+                }
             }
         }
         Ok(())
@@ -143,13 +144,9 @@ fn size(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// What a pull request changes; `None` if its targets are not known.
+/// What a pull request changes, as last reported; `None` if its targets were never reported.
 fn areas(entry: &Entry, numbers: &mut AreaNumbers) -> Option<Areas> {
-    let reported = entry.targets.as_ref()?;
-    if !reported.hold_for(&entry.pull_request.head) {
-        return None;
-    }
-    match &reported.targets {
+    match &entry.targets.as_ref()?.targets {
         Targets::All => Some(Areas::All),
         Targets::Only(names) => Some(numbers.of(names.iter())),
     }
@@ -164,14 +161,14 @@ impl Question {
         in_time(&*self.clock, self.until)
     }
 
-    /// Runs the simulation, which keeps a thread busy until at most about ten seconds after the question
-    /// began.
+    /// Runs the simulation, which keeps a thread busy until the ten seconds since the question began are
+    /// over.
     pub fn answer(mut self) -> Result<Replay, Error> {
         let past = std::mem::take(&mut self.past);
         let stays = past.into_iter().flat_map(|it| it.stays(self.since)).collect();
         let conditions = Conditions { host_seconds: HOST_SECONDS, ..Conditions::default() };
         let changed = History::choice(&self.changed)?;
-        let history = History::new(Some(self.settings.clone()), stays, conditions, None)?;
+        let history = History::new(Some(&self.settings), stays, conditions, None)?;
         let may_continue = || self.check().is_ok();
         let effort = Effort { seeds: SEEDS, may_continue: &may_continue };
         Ok(Replay::new(&history, vec![changed], effort)?)

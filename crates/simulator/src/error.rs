@@ -35,7 +35,7 @@ pub enum SimulationError {
     #[error("the simulation was stopped because it took too long")]
     Stopped,
     /// No duration of a test run is known or stated.
-    #[error("the history cannot be replayed: it has no durations of test runs")]
+    #[error("the history cannot be replayed: it has no test durations")]
     NoDurations,
     /// The planner refused the settings or a submission.
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub enum SimulationError {
     #[error(transparent)]
     PullRequest(#[from] InvalidPullRequest),
     /// Nothing is due, and pull requests are still in the queue.
-    #[error("the queue is stuck, with {left} pull requests left in it")]
+    #[error("{left} pull requests never leave the simulated queue; check the freezes")]
     Stuck {
         /// The pull requests in the queue.
         left: usize,
@@ -60,4 +60,11 @@ pub enum SimulationError {
         /// The first pull request of the landing.
         pr: u32,
     },
+}
+
+impl SimulationError {
+    /// Whether the simulator is at fault, and not what it was given.
+    pub const fn is_internal(&self) -> bool {
+        matches!(self, Self::Name(_) | Self::PullRequest(_) | Self::WrongTree { .. })
+    }
 }

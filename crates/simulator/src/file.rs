@@ -89,7 +89,7 @@ impl History {
                 return Err(wrong(format!("exceeds the limit of {MOST} pull requests")));
             }
         }
-        Self::new(settings, stays, conditions, unknown)
+        Self::new(settings.as_ref(), stays, conditions, unknown)
     }
 }
 

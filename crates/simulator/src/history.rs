@@ -2,35 +2,44 @@
 
 use std::collections::BTreeMap;
 
-use signalbox_domain::queue::{Settings, SettingsPatch, is_endless_freeze, setting};
+use signalbox_domain::queue::{
+    SETTINGS, SettingGroup, SettingSpec, Settings, SettingsPatch, is_endless_freeze,
+};
 use signalbox_domain::time::{Span, Timestamp};
 
 use crate::random::Random;
 use crate::stream::{CHANGE, Conditions, Source, Stream};
 use crate::{Areas, Change, Choice, Durations, PastStay, Sample, SimulationError};
 
-/// The settings that a replay simulates. The others are about what a history does not contain: statuses, test
-/// results, authors, the names of targets, and what is written on the host. Timeouts are not among them,
-/// because the recorded durations contain the waiting for CI.
-pub const SIMULATED: [&str; 17] = [
-    "concurrency",
-    "bisectionConcurrency",
-    "adaptiveWindow",
-    "windowFloor",
-    "mode",
-    "canOptimisticallyMerge",
-    "pendingFailureDepth",
-    "batch",
-    "batchingMaxWaitTimeMinutes",
-    "batchingMinSize",
+/// The settings that a replay does not simulate, besides those about the host. They are about what a
+/// history does not contain: statuses, test results, authors, the names of targets, and runs of a pull
+/// request's own head. Timeouts are among them because the recorded durations contain the waiting for
+/// CI.
+const NOT_SIMULATED: [&str; 17] = [
+    "authorLimit",
+    "automaticTestingTimeout",
+    "batchingRules",
     "directMergeMode",
-    "optimizationMode",
-    "bisectionMode",
-    "reparentingMode",
-    "pretestThreshold",
-    "freezes",
-    "testWhileFrozen",
+    "evidenceChecks",
+    "evidenceWaitSeconds",
+    "infrastructureMessages",
+    "infrastructureRetries",
+    "knownFlakyRetries",
+    "mergeMethod",
+    "notReadyTimeoutHours",
+    "redTargetHoldMinutes",
+    "requiredStatuses",
+    "retriesPerHour",
+    "seenElsewhereRetries",
+    "startTimeoutMinutes",
+    "testingTimeoutMinutes",
 ];
+
+/// Whether a replay simulates a setting.
+pub fn is_simulated(spec: &SettingSpec) -> bool {
+    let is_elsewhere = matches!(spec.group, SettingGroup::Host | SettingGroup::WithoutEffect);
+    !is_elsewhere && !NOT_SIMULATED.contains(&spec.name)
+}
 
 /// How a pull request left a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +67,11 @@ pub struct History {
 }
 
 impl History {
-    /// A history of these stays, in any order, in a queue with these settings, if they are known. The
-    /// rest is as for [`parse`](Self::parse).
+    /// A history of these stays, in any order, in a queue with these settings, if they are known. Test
+    /// runs whose duration is not known take as long as others of the history, drawn at random, or as
+    /// `unknown` states.
     pub fn new(
-        settings: Option<Settings>,
+        settings: Option<&Settings>,
         stays: Vec<PastStay>,
         conditions: Conditions,
         unknown: Option<Durations>,
@@ -72,14 +82,13 @@ impl History {
         let is_simulated = |stay: &PastStay| stay.outcome != Ending::Cancelled;
         let mut past: Vec<PastStay> = stays.into_iter().filter(is_simulated).collect();
         past.sort_by_key(|it| it.queued_at);
-        let (settings, cancelled) =
-            (settings.as_ref().map(simulated).transpose()?, all - past.len());
+        let (settings, cancelled) = (settings.map(simulated).transpose()?, all - past.len());
         let history = Self { settings, cancelled, past, conditions, unknown };
         history.check()?;
         Ok(history)
     }
 
-    /// Settings to compare. Only the [`SIMULATED`] ones have an effect.
+    /// Settings to compare; only the [simulated](is_simulated) ones have an effect.
     pub fn choice(settings: &Settings) -> Result<Choice, SimulationError> {
         Ok(Choice::recorded(&simulated(settings)?))
     }
@@ -192,15 +201,31 @@ impl AreaNumbers {
     }
 }
 
-/// These settings with the others at their defaults, and without a timeout. A freeze without an end would
+/// The simulated settings, with the others at their defaults and without a timeout. A freeze without an end would
 /// hold what was under test at its start forever.
 fn simulated(settings: &Settings) -> Result<Settings, SimulationError> {
     let mut patch = SettingsPatch::default();
-    for spec in SIMULATED.iter().filter_map(|name| setting(name)) {
+    for spec in SETTINGS.iter().filter(|spec| is_simulated(spec)) {
         spec.set(&mut patch, spec.value(settings));
     }
     let others = Settings { testing_timeout_minutes: 0, ..Settings::default() };
     let mut simulated = patch.applied_to(&others)?;
     simulated.freezes.retain(|rule| !is_endless_freeze(rule));
     Ok(simulated)
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_domain::queue::setting;
+
+    use super::*;
+
+    #[test]
+    fn the_settings_that_are_not_simulated_exist() {
+        for name in NOT_SIMULATED {
+            assert!(setting(name).is_some(), "{name}");
+        }
+        assert!(setting("concurrency").is_some_and(is_simulated));
+        assert!(!setting("commentsEnabled").is_some_and(is_simulated));
+    }
 }

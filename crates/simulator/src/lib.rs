@@ -20,12 +20,12 @@ mod workload;
 pub use error::SimulationError;
 #[cfg(feature = "json")]
 pub use file::{PastPullRequest, PastSettings};
-pub use history::{AreaNumbers, Ending, History, SIMULATED};
+pub use history::{AreaNumbers, Ending, History, is_simulated};
 pub use numbers::{Interval, Sample};
 pub use outcome::Outcome;
 pub use replay::{Example, Replay};
-pub use simulation::{simulate, simulate_while};
+pub use simulation::simulate;
 pub use stays::{PastStay, PastStep};
 pub use stream::{Areas, Change, Conditions, Source, Stream};
 pub use study::{Choice, Effort, Finding, PATIENCE, Study};
-pub use workload::{Arrivals, Durations, MAX_TEST_MINUTES, Overlap, Workload};
+pub use workload::{Arrivals, Durations, Overlap, Workload};

@@ -4,7 +4,8 @@ use signalbox_domain::queue::Mode;
 use signalbox_domain::time::Timestamp;
 
 use crate::numbers::{Interval, float, ratio};
-use crate::{Choice, Effort, History, Outcome, SimulationError, Study, simulate_while};
+use crate::simulation::simulate_while;
+use crate::{Choice, Effort, History, Outcome, SimulationError, Study};
 
 /// How far the simulated median may lie outside the interval of the recorded one: tests and hosts are never
 /// as regular as the model.

@@ -28,7 +28,7 @@ pub fn simulate(stream: &Stream, settings: &Settings) -> Result<Outcome, Simulat
 
 /// The same, ended with [`SimulationError::Stopped`] by the first step of the planner before which
 /// `may_continue` is false.
-pub fn simulate_while(
+pub(crate) fn simulate_while(
     stream: &Stream,
     settings: &Settings,
     may_continue: &dyn Fn() -> bool,

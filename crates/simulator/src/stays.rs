@@ -41,7 +41,7 @@ pub struct PastStep<'a> {
 
 impl PastStay {
     /// The stays that ended at a time or later, from all steps of a pull request, oldest first. A stay
-    /// whose beginning is not among the steps is left unknown.
+    /// whose beginning is not among the steps is omitted.
     pub fn all<'a>(
         number: u32,
         priority: Option<Priority>,
@@ -125,11 +125,11 @@ impl PastStep<'_> {
         }
     }
 
-    /// How a stay counts: as merged or failed only if tests decided.
+    /// How a stay counts: as merged or failed only if a test run of the queue decided.
     fn ending(&self) -> Ending {
         let reason = self.reason.to_uppercase();
         match (self.state, MergeReason::parse(&reason), FailReason::parse(&reason)) {
-            (PrState::Merged, Some(MergeReason::Queue | MergeReason::Direct), _) => Ending::Merged,
+            (PrState::Merged, Some(MergeReason::Queue), _) => Ending::Merged,
             (
                 PrState::Failed,
                 _,
@@ -236,5 +236,10 @@ mod tests {
             ("08:09", "MERGED", "MANUAL_MERGE"),
         ];
         assert_eq!(found(&by_hand, "00:00"), [stay("08:01", "08:09", Ending::Cancelled, None)]);
+        let direct = by_hand.map(|(at, state, reason)| {
+            let direct = MergeReason::Direct.as_str();
+            (at, state, if reason.is_empty() { reason } else { direct })
+        });
+        assert_eq!(found(&direct, "00:00"), [stay("08:01", "08:09", Ending::Cancelled, None)]);
     }
 }

@@ -3,7 +3,8 @@
 use signalbox_domain::queue::Settings;
 
 use crate::numbers::{float, ratio};
-use crate::{Interval, Outcome, Sample, SimulationError, Source, simulate_while};
+use crate::simulation::simulate_while;
+use crate::{Interval, Outcome, Sample, SimulationError, Source};
 
 /// A recommended combination may be slower than the fastest by this factor.
 pub const PATIENCE: f64 = 1.2;

@@ -96,7 +96,7 @@ pub struct Workload {
 /// The most pull requests of a workload: their numbers and the steps of a queue stay countable.
 const MOST: u32 = 10_000_000;
 /// The most minutes of a test run that the planner's largest timeout allows.
-pub const MAX_TEST_MINUTES: f64 = 10_080.0;
+pub(crate) const MAX_TEST_MINUTES: f64 = 10_080.0;
 
 impl Default for Workload {
     fn default() -> Self {

@@ -201,7 +201,7 @@ fn freezes_of_a_history_end_or_are_named() {
         replay(&["2026-01-01T00:00/2026-03-01T00:00[UTC] see docs/../x"]).expect("a replay");
     assert!(named.simulated.is_some_and(|(_, p95)| p95 > 50.0 * 24.0 * 60.0), "{named:?}");
     let error = replay(&["06:00/22:00[UTC]", "22:00/06:00[UTC]"]).expect_err("never merges");
-    assert!(error.to_string().contains("the queue is stuck"), "{error}");
+    assert!(error.to_string().contains("never leave the simulated queue"), "{error}");
 }
 
 /// The recorded durations contain the waiting for CI.
@@ -311,7 +311,7 @@ fn a_mistake_in_a_history_is_named_with_its_line() {
         ("\u{feff}{".to_owned(), "line 1 of the history is not JSON"),
         (settings.to_owned(), "no merged or failed pull requests"),
         (stay.replace("MERGED", "CANCELLED"), "no merged or failed pull requests"),
-        (stay.to_owned(), "it has no durations of test runs"),
+        (stay.to_owned(), "it has no test durations"),
     ] {
         let error = History::parse(&text, CONDITIONS, None).expect_err(&text).to_string();
         assert!(error.contains(expected), "{error}");

@@ -37,7 +37,11 @@ impl From<Error> for Failure {
         match &error {
             Error::Refused(refusal) => Self::Conflict(refusal.to_string()),
             Error::FlakyRefused(refusal) => Self::Conflict(refusal.to_string()),
-            Error::QueueExists { .. } => Self::Conflict(error.to_string()),
+            Error::Simulation(cause) if cause.is_internal() => {
+                tracing::error!(%cause, "a simulation failed");
+                Self::Internal
+            }
+            Error::QueueExists { .. } | Error::Simulation(_) => Self::Conflict(error.to_string()),
             Error::UnknownTest { .. }
             | Error::UnknownIncident { .. }
             | Error::UnknownRepository(_)
@@ -56,9 +60,7 @@ impl From<Error> for Failure {
                 Self::Unavailable("could not reach the git host".to_owned())
             }
             Error::Busy => Self::Unavailable("the queue is too busy".to_owned()),
-            Error::Simulating => Self::Unavailable(error.to_string()),
-            Error::Simulation(_) => Self::Conflict(error.to_string()),
-            Error::Issuer(_) => Self::Unavailable(error.to_string()),
+            Error::Simulating | Error::Issuer(_) => Self::Unavailable(error.to_string()),
             Error::Store(cause) => {
                 tracing::error!(%cause, "could not read a page");
                 Self::Internal

@@ -30,7 +30,7 @@ pub use estimate::estimate_sentence;
 pub use reasons::reason;
 pub use settings::{settings_page, settings_warning};
 pub use shell::shell_word;
-pub use simulation::model;
+pub use simulation::{interval, model};
 pub use table::table;
 pub use tests::upload_warning;
 pub use undo::{compare_landing, undo_landing};

@@ -112,8 +112,7 @@ fn row(finding: &Finding, is_recorded: bool) -> [String; HEADINGS.len()] {
 
 fn interval(interval: Interval, digits: usize, times: f64, unit: &str) -> String {
     let Interval { mean, low, high } = interval;
-    let [mean, low, high] = [mean, low, high].map(|it| it * times);
-    format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]{unit}")
+    format!("{}{unit}", signalbox_wording::interval([mean, low, high].map(|it| it * times), digits))
 }
 
 fn batches(size: u32) -> String {

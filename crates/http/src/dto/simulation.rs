@@ -1,10 +1,12 @@
 //! A simulation of a queue: its parameters and the reply.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use signalbox_domain::ids::{BranchName, RepoName};
-use signalbox_domain::queue::{SettingKind, SettingSpec, SettingsPatch, setting};
+use signalbox_domain::queue::{SETTINGS, SettingKind, SettingSpec, SettingsPatch, setting};
 use signalbox_services::WhatIf;
-use signalbox_simulator::{Example, Finding, Interval, Replay, SIMULATED};
+use signalbox_simulator::{Example, Finding, Interval, Replay, is_simulated};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Required, Schema};
@@ -15,6 +17,9 @@ use super::place::broken;
 use super::setting as wire;
 use super::shapes::{BranchText, RepoText};
 use crate::problem::Problem;
+
+/// The most characters of the name of an unknown parameter that an error repeats.
+const MAX_NAME: usize = 100;
 
 /// The parameters of a simulation.
 pub(crate) struct SimulationQuery;
@@ -28,9 +33,9 @@ pub(crate) struct Simulation {
     pub(crate) change: SettingsPatch,
 }
 
-/// The settings that are parameters: of those that are simulated, the numbers, flags and words.
+/// A simulated setting that is a number, a flag or a word: a parameter.
 fn parameter(name: &str) -> Option<&'static SettingSpec> {
-    let spec = setting(name).filter(|spec| SIMULATED.contains(&spec.name))?;
+    let spec = setting(name).filter(|spec| is_simulated(spec))?;
     let is_single =
         matches!(spec.kind, SettingKind::Whole { .. } | SettingKind::Flag | SettingKind::Word(_));
     is_single.then_some(spec)
@@ -42,31 +47,31 @@ impl SimulationQuery {
         let mut errors = Errors::default();
         let (mut repo, mut branch, mut days) = (None, None, None);
         let mut change = SettingsPatch::default();
-        for (at, (name, text)) in given.iter().enumerate() {
-            if given.iter().take(at).any(|(earlier, _)| earlier == name) {
-                errors.add(format!("/{name}"), "must be given once");
-                continue;
+        let mut given_names = BTreeSet::new();
+        for (name, text) in given {
+            if !given_names.insert(name) {
+                errors.add(pointer(name), "must be given once");
+                break;
             }
             match name.as_str() {
                 "repo" => repo = Some(text),
                 "targetBranch" => branch = Some(text),
                 "days" => days = Some(text),
-                _ => match parameter(name) {
-                    Some(spec) => {
-                        if let Some(value) = wire::from_text(spec, text, &mut errors) {
-                            spec.set(&mut change, value);
-                        }
+                _ => {
+                    let Some(spec) = parameter(name) else {
+                        let rule = "is not a parameter: must be repo, targetBranch, days, or a simulated setting";
+                        errors.add(pointer(name), rule);
+                        break;
+                    };
+                    if let Some(value) = wire::from_text(spec, text, &mut errors) {
+                        spec.set(&mut change, value);
                     }
-                    None => errors.add(
-                        format!("/{name}"),
-                        "is not a parameter: must be repo, targetBranch, days, or a simulated setting",
-                    ),
-                },
+                }
             }
         }
         let repo = required("repo", repo, &mut errors).and_then(|repo| {
-            let named = RepoName::parse(repo).map_err(|error| broken(&error));
-            errors.keep("/repo", named)
+            let checked = RepoName::parse(repo).map_err(|error| broken(&error));
+            errors.keep("/repo", checked)
         });
         let branch = required("targetBranch", branch, &mut errors).and_then(|branch| {
             let checked = BranchName::new(branch.as_str()).map_err(|error| broken(&error));
@@ -82,6 +87,12 @@ impl SimulationQuery {
         let read = repo.zip(branch).zip(days);
         errors.finish(read.map(|((repo, branch), days)| Simulation { repo, branch, days, change }))
     }
+}
+
+/// The pointer of a parameter that may have any name.
+fn pointer(name: &str) -> String {
+    let name: String = name.chars().take(MAX_NAME).collect();
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 fn required<'a>(name: &str, text: Option<&'a String>, errors: &mut Errors) -> Option<&'a String> {
@@ -109,8 +120,8 @@ impl IntoParams for SimulationQuery {
             .into();
         let branch = Ref::from_schema_name(BranchText::name()).into();
         let of_branch = "The branch that the merge queue targets.";
-        let of_days = "The number of days up to now; default 14. At most the last 1,000 submitted pull requests \
-             that left the queue in these days are simulated.";
+        let of_days = "The number of days up to now; default 14. Of the pull requests that left the queue in these \
+             days, only the 1,000 that were submitted last are read.";
         let mut parameters = vec![
             parameter("repo", Required::True, "The repository, as `host/owner/name`.", repo)
                 .example(Some("github.com/acme/calc".into())),
@@ -118,7 +129,7 @@ impl IntoParams for SimulationQuery {
                 .example(Some("main".into())),
             parameter("days", Required::False, of_days, days),
         ];
-        let changes = SIMULATED.iter().filter_map(|name| self::parameter(name));
+        let changes = SETTINGS.iter().filter_map(|spec| self::parameter(spec.name));
         parameters.extend(changes.map(|spec| {
             parameter(spec.name, Required::False, spec.doc(), wire::parameter_schema(spec))
         }));
@@ -151,8 +162,7 @@ pub(crate) struct RecordedReply {
     median_minutes: IntervalReply,
     /// The 95th percentile of the minutes in the queue.
     p95_minutes: f64,
-    /// The number of pull requests that left the queue without a result of their tests; they are not
-    /// simulated.
+    /// The number of submissions that ended without a test result; they are not simulated.
     cancelled: usize,
 }
 
@@ -162,8 +172,8 @@ pub(crate) struct RecordedReply {
 pub(crate) struct CombinationReply {
     /// Whether these are the present settings of the queue.
     present: bool,
-    /// Whether these settings are advised: of those whose median is at most 1.2 times the lowest, they have
-    /// the fewest test runs.
+    /// Whether these settings are recommended: they have the fewest test runs among the settings whose
+    /// median is at most 1.2 times the lowest.
     advised: bool,
     /// The median of the minutes in the queue.
     median_minutes: IntervalReply,
@@ -202,7 +212,7 @@ pub(crate) struct SimulationReply {
     /// When the last one left the queue.
     #[schema(format = DateTime)]
     until: String,
-    /// The number of simulated pull requests.
+    /// The number of simulated submissions: a pull request that was submitted twice counts twice.
     pull_requests: usize,
     /// The number of seeds: how often pull requests like these were drawn and simulated.
     seeds: u32,

@@ -3,7 +3,7 @@
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
-use signalbox_domain::ids::BranchName;
+use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::queue::{EffectClass, SettingsPatch};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::Scope;
@@ -85,7 +85,18 @@ async fn lanes_are_simulated_with_the_reported_targets() {
     }
     let reply = server.get(&format!("{PLACE}&mode=PARALLEL&concurrency=9")).await.json();
     let median = |at: usize| reply["combinations"][at]["medianMinutes"]["mean"].as_f64();
-    assert!(median(1) < median(0), "{reply}");
+    let (single, parallel) = (median(0).expect("a number"), median(1).expect("a number"));
+    assert!(parallel < single, "{reply}");
+    // The last report is that of the past head.
+    let again = server.submitted("bad").await;
+    let targets = json!({"pr": {"number": again}, "sha": server.entry(again).await["prSha"], "impactedTargets": ["bad"]});
+    server.ok("setImpactedTargets", targets).await;
+    tested(&server).await;
+    assert_eq!(server.entry(again).await["state"], "FAILED");
+    server.host.push(&calc(), PrNumber(again), &[("bad", "3")]);
+    server.ok("submitPullRequest", json!({"pr": {"number": again}})).await;
+    let reply = server.get(&format!("{PLACE}&mode=PARALLEL")).await.json();
+    assert_eq!(reply["pullRequests"], 4, "{reply}");
 }
 
 #[actix_web::test]

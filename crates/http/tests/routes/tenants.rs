@@ -36,10 +36,14 @@ fn operations() -> Vec<Operation> {
             let mut path = path.replace("{run}", id).replace("{upload}", id);
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             let required = parameters.filter(|it| it["in"] == "query" && it["required"] == true);
-            for (at, parameter) in required.enumerate() {
+            let given = required.map(|parameter| {
                 let name = parameter["name"].as_str().expect("a name");
                 let value = if name == "targetBranch" { "main" } else { "git.test/acme/calc" };
-                path += &format!("{}{name}={value}", if at == 0 { '?' } else { '&' });
+                format!("{name}={value}")
+            });
+            let query: Vec<String> = given.collect();
+            if !query.is_empty() {
+                path = format!("{path}?{}", query.join("&"));
             }
             operations.push(Operation {
                 method: method.clone(),

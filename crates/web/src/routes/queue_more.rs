@@ -153,7 +153,8 @@ async fn simulate(
     };
     match answer {
         Ok(replay) => Ok(Ok(replay)),
-        Err(error @ (Error::Simulating | Error::Simulation(_))) => Ok(Err(error.to_string())),
+        Err(error @ Error::Simulating) => Ok(Err(error.to_string())),
+        Err(Error::Simulation(error)) if !error.is_internal() => Ok(Err(error.to_string())),
         Err(error) => Err(error.into()),
     }
 }

@@ -240,7 +240,9 @@ pub(crate) fn page(
         }
         sections.push(section);
     }
-    sections.extend(simulated.map(|it| what_if::section(place, it)));
+    if let (Some(proposed), Some(simulated)) = (proposed, simulated) {
+        sections.push(what_if::section(place, settings, proposed, simulated));
+    }
     if proposed.is_none() && !settings.warnings().is_empty() {
         sections.push(warned(Section::new("warnings", "Warnings"), settings));
     }

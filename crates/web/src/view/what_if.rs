@@ -1,7 +1,8 @@
 //! What-if: the last days of a queue, simulated with other settings.
 
 use signalbox_domain::ids::PrNumber;
-use signalbox_simulator::{Example, Finding, Interval, PATIENCE, Replay};
+use signalbox_domain::queue::{SETTINGS, Settings};
+use signalbox_simulator::{Example, Finding, Interval, PATIENCE, Replay, is_simulated};
 use signalbox_wording::{Tone, model};
 
 use super::QueueAddress;
@@ -19,20 +20,25 @@ const HEADS: [&str; 6] = [
 ];
 
 /// The section; instead of a simulation, why there is none.
-pub(crate) fn section(place: &QueueAddress, simulated: &Result<Replay, String>) -> Section {
+pub(crate) fn section(
+    place: &QueueAddress,
+    now: &Settings,
+    proposed: &Settings,
+    simulated: &Result<Replay, String>,
+) -> Section {
     let section = Section::new("what-if", "What if");
     let replay = match simulated {
         Ok(replay) => replay,
         Err(reason) => {
-            let title = "There is no simulation.";
+            let title = "This queue could not be simulated.";
             let notice = Block::notice(Tone::Warning, "warning", title, &sentence(reason));
             return section.with(notice);
         }
     };
     let (study, (from, until)) = (&replay.study, replay.period);
     let of = match study.pull_requests {
-        1 => "1 pull request".to_owned(),
-        count => format!("{count} pull requests"),
+        1 => "1 submission".to_owned(),
+        count => format!("{count} submissions"),
     };
     let mut note = format!("{of} from {from} to {until}, {} seeds, 95 % intervals", study.seeds);
     if replay.cancelled > 0 {
@@ -50,7 +56,12 @@ pub(crate) fn section(place: &QueueAddress, simulated: &Result<Replay, String>) 
     }
     let section = section.note(note).with(Block::Table(table));
     let model = model(replay.fits() == Some(true));
-    let section = section.with(Block::Text(format!("{model} {}", advice(replay))));
+    let mut text = format!("{model} {}", advice(replay));
+    let ignored = not_simulated(now, proposed);
+    if !ignored.is_empty() {
+        text = format!("{text} Not simulated: {}.", ignored.join(", "));
+    }
+    let section = section.with(Block::Text(text));
     examples(section, place, &replay.examples)
 }
 
@@ -76,18 +87,27 @@ fn row(name: &str, finding: &Finding) -> Vec<Cell> {
 }
 
 fn interval(interval: Interval, digits: usize, times: f64) -> String {
-    let [mean, low, high] = [interval.mean, interval.low, interval.high].map(|it| it * times);
-    format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]")
+    let Interval { mean, low, high } = interval;
+    signalbox_wording::interval([mean, low, high].map(|it| it * times), digits)
 }
 
 /// Which settings are advised.
 fn advice(replay: &Replay) -> String {
     let study = &replay.study;
     let Some(advised) = study.advice().filter(|_| study.findings.len() > 1) else {
-        return "The simulation has none of the changed settings.".to_owned();
+        return "The changes in your form make no difference in the simulation.".to_owned();
     };
     let which = if study.is_recorded(advised) { "the present settings" } else { "your form" };
-    format!("Advice: {which}, with the fewest test runs within {PATIENCE} times the lowest median.")
+    format!(
+        "Recommended: {which}, with the fewest test runs among the settings whose median is at most {PATIENCE} times the lowest."
+    )
+}
+
+/// The changed settings that the simulation does not have, by title.
+fn not_simulated(now: &Settings, proposed: &Settings) -> Vec<&'static str> {
+    let ignored = SETTINGS.iter().filter(|spec| !is_simulated(spec));
+    let changed = ignored.filter(|spec| spec.value(now) != spec.value(proposed));
+    changed.map(|spec| spec.title).collect()
 }
 
 fn examples(section: Section, place: &QueueAddress, examples: &[Example]) -> Section {
@@ -97,10 +117,10 @@ fn examples(section: Section, place: &QueueAddress, examples: &[Example]) -> Sec
     let heads = ["Pull request", "#Minutes with the present settings", "#Minutes with your form"];
     let mut table = Table::new("examples", "Pull requests that would have changed most", &heads);
     table.quiet_caption = false;
-    for Example { number, before, after } in examples {
+    for (row, Example { number, before, after }) in examples.iter().enumerate() {
         let pr = PrNumber(*number);
         table.push(
-            number,
+            row,
             vec![
                 Cell::text(format!("#{number}")).link(place.pr(pr)),
                 Cell::number(format!("{before:.0}")),

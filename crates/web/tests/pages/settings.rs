@@ -216,13 +216,18 @@ async fn a_preview_can_be_simulated_with_the_last_days() {
     }
     let page = admin.get(&simulated).await;
     let section = page.between("id=\"what-if\"", "</section>");
-    assert!(section.contains("3 pull requests from ") && section.contains("20 seeds"), "{section}");
+    assert!(section.contains("3 submissions from ") && section.contains("20 seeds"), "{section}");
     for row in ["recorded", "now", "changed"] {
         assert!(section.contains(&format!("id=\"simulation-{row}\"")), "{section}");
     }
     assert!(section.contains("The model "), "{section}");
-    let stale = admin.get(&format!("{PATH}&concurrency=9&version=0&simulate=yes")).await.body;
+    let stale = admin.get(&format!("{PATH}&concurrency=9&version=0")).await;
+    let form = stale.between("id=\"simulate\"", "</form>");
+    assert!(form.contains("name=\"version\" value=\"\""), "{form}");
+    let stale = admin.get(&format!("{PATH}&concurrency=9&version=&simulate=yes")).await.body;
     assert!(stale.contains("Another user changed the settings after you opened the form."));
+    let page = admin.get(&format!("{simulated}&author_limit=3")).await;
+    assert!(page.body.contains("Not simulated: "), "{}", page.body);
     // The preview can still be saved, and nothing was.
     assert!(page.body.contains("Save these changes"));
     assert_eq!(slots(&house).await, 2);

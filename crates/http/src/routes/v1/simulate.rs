@@ -12,11 +12,13 @@ use crate::problem::{Code, Problem};
 
 /// Simulate the last days of a queue with changed settings.
 ///
-/// The pull requests that left the queue in these days are simulated with its present settings and with the
-/// changed ones; nothing is applied. Arrival times, test durations, outcomes and priorities come from the
-/// history. Conflicts, flaky tests, timeouts, freezes without an end and the number of CI machines are not
-/// simulated. PARALLEL mode uses the reported targets. A server runs one simulation at a time. After ten
-/// seconds the reply has the seeds that are complete; with fewer than five it is an error.
+/// Simulates the pull requests that left the queue in the last days, with its present and with changed
+/// settings. Nothing is applied. Arrival times, test durations, outcomes and priorities come from the
+/// history. Not simulated: conflicts, flaky tests, timeouts, retries, author limits, isolated targets,
+/// direct merges, pauses, freezes without an end, and the number of CI machines. A pull request that failed
+/// always fails, so optimistic merging and waiting for later test runs show no benefit. PARALLEL mode needs
+/// the reported targets of every simulated pull request. A server runs one simulation at a time. After ten
+/// seconds the reply covers the seeds completed so far; with fewer than five it is an error.
 #[utoipa::path(
     get,
     path = "/v1/simulate",
