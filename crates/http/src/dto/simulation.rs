@@ -205,6 +205,35 @@ pub(crate) struct ExampleReply {
 /// A simulation of a queue.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "from": "2026-11-13T08:02:26.000Z", "until": "2026-11-27T07:40:11.000Z",
+    "pullRequests": 300, "seeds": 20,
+    "recorded": {
+        "medianMinutes": {"mean": 57.0, "low": 51.5, "high": 63.0}, "p95Minutes": 170.0, "cancelled": 12
+    },
+    "modelFits": true,
+    "combinations": [
+        {
+            "present": true, "advised": false,
+            "medianMinutes": {"mean": 55.2, "low": 52.0, "high": 58.1},
+            "p95Minutes": {"mean": 175.0, "low": 165.0, "high": 186.0},
+            "runsPerPullRequest": {"mean": 1.33, "low": 1.3, "high": 1.36},
+            "runMinutesPerMerge": {"mean": 41.0, "low": 40.0, "high": 42.0},
+            "cancelledRuns": {"mean": 0.09, "low": 0.08, "high": 0.1},
+            "falseEjections": {"mean": 0.0, "low": 0.0, "high": 0.0}
+        },
+        {
+            "present": false, "advised": true,
+            "medianMinutes": {"mean": 50.4, "low": 48.0, "high": 53.0},
+            "p95Minutes": {"mean": 160.0, "low": 151.0, "high": 170.0},
+            "runsPerPullRequest": {"mean": 0.85, "low": 0.8, "high": 0.91},
+            "runMinutesPerMerge": {"mean": 26.0, "low": 25.0, "high": 27.5},
+            "cancelledRuns": {"mean": 0.24, "low": 0.22, "high": 0.26},
+            "falseEjections": {"mean": 0.0, "low": 0.0, "high": 0.0}
+        }
+    ],
+    "examples": [{"prNumber": 299, "minutesBefore": 106.0, "minutes": 39.0}]
+}))]
 pub(crate) struct SimulationReply {
     /// When the first simulated pull request entered the line.
     #[schema(format = DateTime)]
