@@ -1,6 +1,7 @@
 //! The whole server on the double: requests and comments go in, tested trees come out.
 
 mod day;
+mod dependencies;
 mod evidence;
 mod fairness;
 mod system;

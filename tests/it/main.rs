@@ -7,6 +7,7 @@ mod backup;
 mod ci_tokens;
 mod command_line;
 mod commands;
+mod dependencies;
 mod doctor;
 mod endings;
 mod events;

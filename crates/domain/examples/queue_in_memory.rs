@@ -162,7 +162,8 @@ impl Host {
                 let (sha, tree) = (self.target.clone(), land.candidate.tree.clone());
                 vec![Fact::Landed { run: land.run, sha, tree, composition: None }]
             }
-            Effect::CancelChecks { .. }
+            Effect::InspectDependency { .. }
+            | Effect::CancelChecks { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }
             | Effect::FindCauses { .. }

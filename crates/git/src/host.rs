@@ -25,6 +25,9 @@ use crate::{candidate, land, landed, proof};
 pub(crate) const TEST_BRANCHES: [&str; 2] =
     ["refs/heads/signalbox-temp/", "refs/heads/signalbox-merge/"];
 
+/// Folders with different cases are different repositories.
+pub(crate) const CASE_INSENSITIVE_NAMES: bool = false;
+
 /// Where a host keeps its repositories.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
@@ -138,7 +141,7 @@ pub(crate) fn silent(error: StoreError) -> HostError {
 impl GitHost for PlainGitHost {
     fn abilities(&self) -> Abilities {
         Abilities {
-            case_insensitive_names: false,
+            case_insensitive_names: CASE_INSENSITIVE_NAMES,
             registers_on_first_use: true,
             needs_polling: true,
             reread_after: signalbox_domain::time::Span::default(),

@@ -2,11 +2,11 @@
 
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::{HostError, NewPullRequest, Repository, StoredPullRequest};
-use signalbox_domain::queue::{Change, Mergeability, PullRequest, PullRequestState};
+use signalbox_domain::queue::{Change, Dependency, Mergeability, PullRequest, PullRequestState};
 use signalbox_hosts::OpenRequest;
 
 use crate::git::{Git, parse_sha};
-use crate::host::{PlainGitHost, silent};
+use crate::host::{CASE_INSENSITIVE_NAMES, PlainGitHost, silent};
 use crate::landed;
 
 /// The most characters of a title, and bytes of a description.
@@ -174,6 +174,7 @@ impl PlainGitHost {
         PullRequest {
             number: it.number,
             title: it.title,
+            depends_on: Dependency::read(&it.body, &repository.name, CASE_INSENSITIVE_NAMES),
             body: it.body,
             author: it.author,
             head: it.head,

@@ -28,6 +28,9 @@ use crate::scratch_branches::{Places, ScratchBranches};
 use crate::statuses::Requirements;
 use crate::wire;
 
+/// GitHub does not distinguish upper and lower case in names of repositories.
+pub(crate) const CASE_INSENSITIVE_NAMES: bool = true;
+
 /// How a host is reached.
 #[derive(Debug)]
 pub struct GitHubConfig {
@@ -168,7 +171,7 @@ pub(crate) fn tree(text: &str) -> Result<TreeId, HostError> {
 impl GitHost for GitHubHost {
     fn abilities(&self) -> Abilities {
         Abilities {
-            case_insensitive_names: true,
+            case_insensitive_names: CASE_INSENSITIVE_NAMES,
             registers_on_first_use: true,
             needs_polling: false,
             reread_after: self.reread_after,

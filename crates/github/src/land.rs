@@ -174,7 +174,7 @@ impl GitHubHost {
         let rest = format!("/pulls/{}", change.pr);
         let found: Option<wire::Pull> = self.client.find(repo, &rest).await?;
         let Some(found) = found else { return Ok(false) };
-        let seen = shown(&found)?;
+        let seen = shown(repo, &found)?;
         Ok(seen.head == change.head && seen.state == PullRequestState::Open)
     }
 

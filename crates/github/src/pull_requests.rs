@@ -2,10 +2,10 @@
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
 use signalbox_domain::ports::{HostError, PullRequestQuery};
-use signalbox_domain::queue::{Mergeability, PullRequest, PullRequestState};
+use signalbox_domain::queue::{Dependency, Mergeability, PullRequest, PullRequestState};
 
 use crate::client::part;
-use crate::host::{GitHubHost, sha};
+use crate::host::{CASE_INSENSITIVE_NAMES, GitHubHost, sha};
 use crate::wire;
 
 /// The longest title that is kept, in characters.
@@ -29,7 +29,7 @@ impl GitHubHost {
         if let Some(pull) = &found {
             self.shown.seen(repo, PrNumber(number), pull.comments == Some(0), read_at);
         }
-        found.map(|pull| shown(&pull)).transpose()
+        found.map(|pull| shown(repo, &pull)).transpose()
     }
 
     /// The newest pull request from a branch of the repository itself, open ones first.
@@ -42,7 +42,7 @@ impl GitHubHost {
     }
 }
 
-pub(crate) fn shown(pull: &wire::Pull) -> Result<PullRequest, HostError> {
+pub(crate) fn shown(repo: &RepoName, pull: &wire::Pull) -> Result<PullRequest, HostError> {
     let merged = pull.merged.unwrap_or(false) || pull.merged_at.is_some();
     let state = match pull.state.as_str() {
         "open" => PullRequestState::Open,
@@ -51,10 +51,12 @@ pub(crate) fn shown(pull: &wire::Pull) -> Result<PullRequest, HostError> {
     };
     let base = BranchName::new(pull.base.name.as_str());
     let base = base.map_err(|error| HostError::Rejected { words: error.to_string() })?;
+    let body = pull.body.clone().unwrap_or_default();
     Ok(PullRequest {
         number: PrNumber(pull.number),
         title: pull.title.as_deref().unwrap_or_default().chars().take(MAX_TITLE).collect(),
-        body: pull.body.clone().unwrap_or_default(),
+        depends_on: Dependency::read(&body, repo, CASE_INSENSITIVE_NAMES),
+        body,
         author: pull.user.as_ref().map_or(GHOST, |user| &user.login).to_owned(),
         head: sha(&pull.head.sha)?,
         head_branch: Some(pull.head.name.clone()),
@@ -104,8 +106,12 @@ mod tests {
         serde_json::from_value(body).expect("decoded")
     }
 
+    fn repo() -> RepoName {
+        RepoName::parse("github.example/a/b").expect("a repository")
+    }
+
     fn says(change: &Value) -> Mergeability {
-        shown(&pull(change)).expect("shown").mergeability
+        shown(&repo(), &pull(change)).expect("shown").mergeability
     }
 
     #[test]
@@ -121,11 +127,20 @@ mod tests {
     }
 
     #[test]
+    fn dependencies_are_read_from_the_body() {
+        let change = json!({"body": "Why.\n\nDepends-On: #6, A/B#5\nDepends-On: a/c#4"});
+        let seen = shown(&repo(), &pull(&change)).expect("shown");
+        let names: Vec<String> = seen.depends_on.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["#6", "#5", "a/c#4"]);
+    }
+
+    #[test]
     fn a_deleted_fork_is_reported_without_its_repository() {
-        let seen = shown(&pull(&json!({"state": "closed", "merged": true}))).expect("shown");
+        let seen =
+            shown(&repo(), &pull(&json!({"state": "closed", "merged": true}))).expect("shown");
         assert_eq!(seen.state, PullRequestState::Merged);
         assert_eq!((seen.author.as_str(), seen.body.as_str()), ("ghost", ""));
-        let seen = shown(&pull(&json!({"state": "closed"}))).expect("shown");
+        let seen = shown(&repo(), &pull(&json!({"state": "closed"}))).expect("shown");
         assert_eq!(seen.state, PullRequestState::Closed);
     }
 }

@@ -59,6 +59,7 @@ impl From<Refusal> for Problem {
             Refusal::NothingToRestart { .. } => Code::NothingToRestart,
             Refusal::Landing { .. } => Code::Landing,
             Refusal::PullRequestNotOpen { .. } => Code::PullRequestNotOpen,
+            Refusal::DependencyCycle { .. } => Code::DependencyCycle,
             Refusal::QueueNotEmpty { .. } => Code::QueueNotEmpty,
             Refusal::ModeChangeInProgress => Code::ModeChange,
             Refusal::UnknownRun { .. } => Code::UnknownRun,

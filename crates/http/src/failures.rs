@@ -136,7 +136,7 @@ failures! {
     /// Of reading a queue.
     OfQueue = [ALWAYS, BODY, QUEUE] [];
     OfTargets = [ALWAYS, BODY, QUEUE] [UnknownPullRequest];
-    OfSubmit = [ALWAYS, BODY, QUEUE] [UnknownPullRequest, PullRequestNotOpen];
+    OfSubmit = [ALWAYS, BODY, QUEUE] [UnknownPullRequest, PullRequestNotOpen, DependencyCycle];
     OfCancel = [ALWAYS, BODY, QUEUE] [NotInQueue, Landing];
     OfRestart = [ALWAYS, BODY, QUEUE] [NotInQueue, NothingToRestart, Landing];
     OfEntry = [ALWAYS, BODY, QUEUE] [NotInQueue];

@@ -106,6 +106,8 @@ codes! {
     Landing = "merge_in_progress", 409, "Merge in progress", true;
     /// The pull request is closed or merged.
     PullRequestNotOpen = "pull_request_not_open", 409, "Pull request not open", false;
+    /// The pull request depends on itself through others in the queue.
+    DependencyCycle = "dependency_cycle", 409, "Dependency cycle", false;
     /// The test run has ended, so its checks cannot change any more.
     TestRunEnded = "test_run_ended", 409, "Test run has ended", false;
     /// The reported commit is not the one that the test run tests.

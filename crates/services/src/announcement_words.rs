@@ -73,11 +73,19 @@ impl AnnouncementText {
         let (state, why, more) = match &entry.state {
             EntryState::NotReady => {
                 let missing = entry.readiness(&queue.header.branch, queue.mode()).missing();
-                let limit = || {
+                let of_queue = || {
                     let waits = view_entry(queue, entry.pr).and_then(|view| view.waits);
-                    waits.filter(|reason| matches!(reason, WaitReason::AuthorLimit { .. }))
+                    waits.filter(|reason| {
+                        matches!(
+                            reason,
+                            WaitReason::AuthorLimit { .. } | WaitReason::DependencyCycle { .. }
+                        )
+                    })
                 };
-                let reason = missing.or_else(limit);
+                let reason = match missing {
+                    None | Some(WaitReason::Dependencies { .. }) => of_queue().or(missing),
+                    Some(_) => missing,
+                };
                 let more = reason.map(|it| forge.neutral(&wait(&it).sentence)).unwrap_or_default();
                 (StatusState::Pending, None, more)
             }

@@ -34,6 +34,7 @@ impl QueueSink {
         let checked = match &leased.effect {
             Effect::RunChecks(checks) => Some((checks.run, checks.candidate.sha.clone())),
             Effect::InspectTarget { .. }
+            | Effect::InspectDependency { .. }
             | Effect::BuildCandidate(_)
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }

@@ -17,6 +17,7 @@ use signalbox_domain::time::{Span, Timestamp};
 
 use super::candidate::{self, Verdict};
 use super::checks_sink::QueueSink;
+use super::dependencies;
 use super::landings::{self, LandingsCheck, LookError};
 use super::{Error, QueueContext, QueueService};
 
@@ -207,6 +208,10 @@ impl EffectRunner {
                     None => Fact::TargetMissing,
                 })
                 .map(one),
+            Effect::InspectDependency { on } => {
+                let state = dependencies::read(&self.context, host, repository, on).await?;
+                state.map(|state| one(Fact::DependencySeen { on: on.clone(), state }))
+            }
             Effect::BuildCandidate(build) => {
                 let order = candidate::Order { queue: leased.queue, repository, build, read_at };
                 let verdict = candidate::build(&self.context, &self.queues, host, &order).await?;
@@ -382,14 +387,16 @@ fn trouble(error: &HostError) -> Option<HostTrouble> {
     }))
 }
 
-/// Whether the queue waits for this effect. It does not wait for the deletion of a branch.
+/// Whether the whole queue waits for this effect. It does not wait for the deletion of a branch, and only
+/// dependent pull requests wait for a dependency.
 const fn keeps_waiting(effect: &Effect) -> bool {
     match effect {
         Effect::BuildCandidate(_)
         | Effect::RunChecks(_)
         | Effect::Land(_)
         | Effect::InspectTarget { .. } => true,
-        Effect::CancelChecks { .. }
+        Effect::InspectDependency { .. }
+        | Effect::CancelChecks { .. }
         | Effect::FindCauses { .. }
         | Effect::CheckLandings { .. }
         | Effect::OpenTestPullRequest { .. }
@@ -420,6 +427,7 @@ fn is_wanted(queue: &Queue, effect: &Effect) -> bool {
         Effect::Land(land) => {
             queue.header.landing.as_ref().is_some_and(|landing| landing.run == land.run)
         }
+        Effect::InspectDependency { on } => queue.waits_for(on),
         Effect::InspectTarget { .. }
         | Effect::CancelChecks { .. }
         | Effect::CheckLandings { .. }
@@ -440,7 +448,9 @@ fn is_final(effect: &Effect, error: &HostError) -> bool {
             | HostError::CredentialRejected { .. }
             | HostError::NotFound { .. } => false,
         },
-        Effect::InspectTarget { .. } | Effect::CheckLandings { .. } => false,
+        Effect::InspectTarget { .. }
+        | Effect::InspectDependency { .. }
+        | Effect::CheckLandings { .. } => false,
         Effect::CancelChecks { .. }
         | Effect::FindCauses { .. }
         | Effect::OpenTestPullRequest { .. }
@@ -458,6 +468,7 @@ fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
             Some(Fact::LandRefused { run: land.run, because: LandRefusal::Refused { words } })
         }
         Effect::InspectTarget { .. }
+        | Effect::InspectDependency { .. }
         | Effect::CancelChecks { .. }
         | Effect::FindCauses { .. }
         | Effect::CheckLandings { .. }

@@ -12,7 +12,7 @@ use signalbox_domain::ports::{
     PullRequestQuery, QueueKey, Repository,
 };
 use signalbox_domain::queue::{
-    Actor, Command, EntryState, Fact, Input, Queue, Settings, SubmitReason,
+    Actor, Command, Dependency, EntryState, Fact, Input, Queue, Settings, SubmitReason,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -180,12 +180,14 @@ impl HintService {
         Ok(found)
     }
 
-    /// Only pull requests in a queue are read, except landing ones, whose landing has an answer of
-    /// its own.
+    /// Only pull requests in a queue and their dependencies are read, except landing ones, whose landing
+    /// has an answer of its own.
     async fn pull_request(&self, repository: &Repository, pr: PrNumber) -> Result<(), Error> {
         let known = self.queues(repository).await?;
         let is_waiting = |queue: &Queue| {
-            let Some(entry) = queue.entry_of(pr) else { return false };
+            let Some(entry) = queue.entry_of(pr) else {
+                return queue.waits_for(&Dependency::Own(pr));
+            };
             let landing = queue.header.landing.as_ref();
             !entry.state.run().is_some_and(|run| landing.is_some_and(|it| it.runs.contains(&run)))
         };

@@ -40,6 +40,7 @@ mod candidate;
 mod checks_sink;
 mod comment_command;
 mod context;
+mod dependencies;
 mod effect_runner;
 mod entry_reads;
 mod error;

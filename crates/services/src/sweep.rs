@@ -8,9 +8,10 @@ use signalbox_domain::ids::{BranchName, HostId, PrNumber, RepoId, Sha};
 use signalbox_domain::ports::{
     GitHost, HostError, PullRequestQuery, QueueKey, QueueRef, Repository, Snapshot, TestBranch,
 };
-use signalbox_domain::queue::{Entry, EntryState, Fact, Mergeability, Queue};
+use signalbox_domain::queue::{Dependency, Entry, EntryState, Fact, Mergeability, Queue};
 use signalbox_domain::time::{Span, Timestamp};
 
+use super::dependencies;
 use super::effect_runner::is_kept_waiting;
 use super::undecided::Undecided;
 use super::{Error, QueueContext, QueueService};
@@ -22,6 +23,8 @@ const READ_AT_ONCE: usize = 50;
 /// mergeability: the first ones of the line. Every landing makes the host compute again, so that the
 /// cost of a landing would grow with the line.
 const UNDECIDED_AT_ONCE: usize = 10;
+/// The most failed reads of dependencies of a queue in one round.
+const FAILED_READS: u32 = 3;
 /// How long, in minutes, an orphaned branch must not move before it is deleted. Other servers use
 /// branches that this one does not know, each for a few minutes at most.
 const STRAY_MINUTES: u32 = 15;
@@ -33,6 +36,7 @@ pub struct Sweeper {
     round: AtomicUsize,
     read_at: Mutex<BTreeMap<QueueRef, Timestamp>>,
     confirmed: Mutex<BTreeMap<QueueRef, BTreeMap<PrNumber, Confirmed>>>,
+    followed: Mutex<BTreeMap<QueueRef, Followed>>,
     strays: Mutex<BTreeMap<RepoPlace, BTreeMap<BranchName, Seen>>>,
     undecided: Undecided,
 }
@@ -40,6 +44,15 @@ pub struct Sweeper {
 /// A pull request's fingerprint when the host last agreed with the queue, and when the queue read
 /// that state.
 type Confirmed = (Option<String>, Timestamp);
+
+/// The reads of a queue's dependencies.
+#[derive(Default)]
+struct Followed {
+    /// Their fingerprints before their last read.
+    fingerprints: BTreeMap<PrNumber, Option<String>>,
+    /// The last read with a snapshot (`true`) and without; the next round continues after it.
+    last: BTreeMap<bool, Dependency>,
+}
 
 /// The snapshots of a round, one per repository.
 type Snapshots = BTreeMap<RepoId, Arc<Snapshot>>;
@@ -67,6 +80,7 @@ impl Sweeper {
             round: AtomicUsize::new(0),
             read_at: Mutex::new(BTreeMap::new()),
             confirmed: Mutex::new(BTreeMap::new()),
+            followed: Mutex::new(BTreeMap::new()),
             strays: Mutex::new(BTreeMap::new()),
             undecided: Undecided::default(),
         }
@@ -97,7 +111,13 @@ impl Sweeper {
         for (key, queue) in &watched {
             let Some((repository, host)) = repositories.get(&key.repo) else { continue };
             if host.abilities().needs_polling {
-                self.reconcile(key, queue, repository, host.as_ref(), &mut snapshots).await?;
+                let host = host.as_ref();
+                let is_answering =
+                    self.reconcile(key, queue, repository, host, &mut snapshots).await?;
+                // Without a snapshot they are read with all queues.
+                if let Some(snapshot) = snapshots.get(&repository.id).filter(|_| is_answering) {
+                    self.follow(key, queue, repository, host, Some(snapshot)).await?;
+                }
             } else if round.is_multiple_of(2) {
                 self.undecided(key, queue, repository, host.as_ref()).await?;
             }
@@ -106,8 +126,8 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Reads the targets and the live pull requests of all queues whose read is due, and absorbs
-    /// changes.
+    /// Reads the targets, the live pull requests and the dependencies of all queues whose read is due,
+    /// and absorbs changes.
     pub async fn look_at_all(&self) -> Result<(), Error> {
         self.next_round();
         let all = self.queues.states(false).await?;
@@ -117,7 +137,10 @@ impl Sweeper {
             if let Some((repository, host)) = repositories.get(&key.repo)
                 && self.is_due(key.queue, queue, host.abilities().reread_after)
             {
-                self.reconcile(key, queue, repository, host.as_ref(), &mut snapshots).await?;
+                let host = host.as_ref();
+                if self.reconcile(key, queue, repository, host, &mut snapshots).await? {
+                    self.follow(key, queue, repository, host, None).await?;
+                }
             }
         }
         self.read_at().retain(|queue, _| all.iter().any(|(key, _)| key.queue == *queue));
@@ -190,6 +213,7 @@ impl Sweeper {
         Ok(())
     }
 
+    /// Reads a queue's target and pull requests again. Returns whether the host has answered.
     async fn reconcile(
         &self,
         key: &QueueKey,
@@ -197,7 +221,7 @@ impl Sweeper {
         repository: &Repository,
         host: &dyn GitHost,
         snapshots: &mut Snapshots,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         match self.news(key.queue, queue, repository, host, snapshots).await {
             Ok(facts) => {
                 // A successful read does not imply that the host accepts writes.
@@ -209,15 +233,16 @@ impl Sweeper {
                 for fact in facts {
                     self.queues.absorb(key.queue, fact).await?;
                 }
+                Ok(true)
             }
             // A rate limit is temporary, and a refused read says nothing about the queue.
             Err(error) => {
                 if let Some(trouble) = error.trouble() {
                     self.queues.absorb(key.queue, Fact::HostUnreachable { trouble }).await?;
                 }
+                Ok(false)
             }
         }
-        Ok(())
     }
 
     /// The facts of everything that the host shows differently from the queue.
@@ -291,6 +316,76 @@ impl Sweeper {
         let fingerprint = snapshot.fingerprints.get(&entry.pr).cloned();
         let mut confirmed = self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
         confirmed.entry(key).or_default().insert(entry.pr, (fingerprint, entry.seen_at));
+    }
+
+    /// Reads the dependencies that have not merged and are not live entries, and absorbs changes. With a
+    /// snapshot, only those of the same repository that have changed since their last read.
+    async fn follow(
+        &self,
+        key: &QueueKey,
+        queue: &Queue,
+        repository: &Repository,
+        host: &dyn GitHost,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<(), Error> {
+        let mut failed = 0;
+        for on in self.changed_dependencies(key.queue, queue, snapshot) {
+            match dependencies::read(&self.context, host, repository, &on).await? {
+                Ok(state) if queue.dependency_state(&on) != Some(state) => {
+                    let fact = Fact::DependencySeen { on: on.clone(), state };
+                    self.queues.absorb(key.queue, fact).await?;
+                }
+                Ok(_) => {}
+                Err(HostError::RateLimited { .. }) => break,
+                // The repository of another one may be readable.
+                Err(_) => {
+                    failed += 1;
+                    if failed == FAILED_READS {
+                        break;
+                    }
+                    continue;
+                }
+            }
+            let mut followed = self.followed();
+            let followed = followed.entry(key.queue).or_default();
+            if let (Dependency::Own(pr), Some(snapshot)) = (&on, snapshot) {
+                followed.fingerprints.insert(*pr, snapshot.fingerprints.get(pr).cloned());
+            }
+            followed.last.insert(snapshot.is_some(), on);
+        }
+        Ok(())
+    }
+
+    /// The dependencies to read in this round, starting after the last one of the previous round.
+    fn changed_dependencies(
+        &self,
+        key: QueueRef,
+        queue: &Queue,
+        snapshot: Option<&Snapshot>,
+    ) -> Vec<Dependency> {
+        let mut followed = self.followed();
+        let followed = followed.entry(key).or_default();
+        followed.fingerprints.retain(|pr, _| queue.waits_for(&Dependency::Own(*pr)));
+        let is_changed = |pr: &PrNumber| {
+            snapshot.is_none_or(|snapshot| {
+                followed.fingerprints.get(pr) != Some(&snapshot.fingerprints.get(pr).cloned())
+            })
+        };
+        let is_wanted = |on: &&Dependency| match on {
+            Dependency::Own(pr) => queue.entry_of(*pr).is_none() && is_changed(pr),
+            Dependency::Other(..) => snapshot.is_none(),
+            Dependency::Unknown(_) => false,
+        };
+        let mut all: Vec<Dependency> = queue.dependencies().filter(is_wanted).cloned().collect();
+        let last = followed.last.get(&snapshot.is_some());
+        let next = all.partition_point(|on| Some(on) <= last);
+        all.rotate_left(next);
+        all.truncate(READ_AT_ONCE);
+        all
+    }
+
+    fn followed(&self) -> MutexGuard<'_, BTreeMap<QueueRef, Followed>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The entries to read in this round: all of a short list, a share of a long one.

@@ -15,10 +15,11 @@ use crate::{Areas, Change, Choice, Durations, PastStay, Sample, SimulationError}
 /// history does not contain: statuses, test results, authors, the names of targets, and runs of a pull
 /// request's own head. Timeouts are among them because the recorded durations contain the waiting for
 /// CI.
-const NOT_SIMULATED: [&str; 17] = [
+const NOT_SIMULATED: [&str; 18] = [
     "authorLimit",
     "automaticTestingTimeout",
     "batchingRules",
+    "dependenciesEnabled",
     "directMergeMode",
     "evidenceChecks",
     "evidenceWaitSeconds",

@@ -229,8 +229,10 @@ impl<'a> World<'a> {
                 let (head, tree, read_at) = (target.sha, target.tree, self.at);
                 self.answer(Fact::TargetSeen { head, tree, read_at }, host);
             }
-            // No report of tests is ever awaited, and nothing is pushed from outside.
-            Effect::FindCauses { .. }
+            // No report of tests is ever awaited, nothing is pushed from outside, and nothing depends on
+            // another pull request.
+            Effect::InspectDependency { .. }
+            | Effect::FindCauses { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }
             | Effect::CheckLandings { .. } => {}

@@ -11,7 +11,7 @@ use signalbox_domain::ports::{
     CheckLog, CheckOutput, Clock as _, HostError, PullRequestQuery, StoreError,
 };
 use signalbox_domain::queue::{
-    ChangeSource, CheckConclusion, Effect, EffectClass, Mode, PrState, WaitReason,
+    ChangeSource, CheckConclusion, Effect, EffectClass, Mode, PrState, PullRequestState, WaitReason,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::{Span, Timestamp};
@@ -250,6 +250,178 @@ async fn the_sweep_finds_changes_whose_hint_was_lost() {
     let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
     sweeper.look_often().await.expect("everything answers");
     bench.run_until_idle().await;
+    assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+}
+
+impl Fixture {
+    fn describe(&self, pr: PrNumber, description: &str) {
+        self.host.edit(&self.repo, pr, |it| description.clone_into(&mut it.body));
+    }
+
+    fn merge_on_host(&self, repo: &RepoName, pr: PrNumber) {
+        self.host.merge_by_hand(repo, pr, |_| true).expect("merged");
+    }
+
+    async fn waits(&self, pr: PrNumber) -> Option<WaitReason> {
+        self.entry(pr).await.waits
+    }
+}
+
+fn waits_for(name: &str) -> WaitReason {
+    WaitReason::Dependencies { on: vec![name.to_owned()] }
+}
+
+#[tokio::test]
+async fn a_dependency_that_is_not_in_the_queue_is_read_and_followed() {
+    let bench = Fixture::new(1).await;
+    let [pr, first, late] = ["one", "two", "three"].map(|path| bench.open(path));
+    bench.describe(pr, &format!("Depends-On: #{first}"));
+    bench.submit(pr).await.expect("accepted");
+    bench.run_until_idle().await;
+    assert_eq!(bench.waits(pr).await, Some(waits_for("#2")));
+    let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
+    sweeper.look_at_all().await.expect("everything answers");
+    assert_eq!(bench.waits(pr).await, Some(waits_for("#2")));
+    bench.merge_on_host(&bench.repo, first);
+    bench.clock.advance(Span::seconds(1));
+    sweeper.look_at_all().await.expect("everything answers");
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(pr).await.state, PrState::Merged, "without a hint");
+    bench.describe(late, "Depends-On: #99");
+    bench.submit(late).await.expect("accepted");
+    bench.run_until_idle().await;
+    let missing = WaitReason::DependencyUnknown { on: vec!["#99".to_owned()] };
+    assert_eq!(bench.waits(late).await, Some(missing));
+}
+
+/// As on hosts where a squash is not a merge.
+#[tokio::test]
+async fn a_dependency_that_the_queue_landed_has_merged_although_the_host_shows_it_as_closed() {
+    let bench = Fixture::new(1).await;
+    let [first, second, third] = ["one", "two", "three"].map(|path| bench.open(path));
+    bench.submit(first).await.expect("accepted");
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(first).await.state, PrState::Merged);
+    bench.host.edit(&bench.repo, first, |it| it.state = PullRequestState::Closed);
+    bench.describe(second, &format!("Depends-On: #{first}"));
+    bench.submit(second).await.expect("accepted");
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(second).await.state, PrState::Merged);
+    // With other commits it is another change.
+    bench.host.push(&bench.repo, first, &[("more", "1")]);
+    bench.describe(third, &format!("Depends-On: #{first}"));
+    bench.submit(third).await.expect("accepted");
+    bench.run_until_idle().await;
+    let closed = WaitReason::DependencyClosed { on: vec!["#1".to_owned()] };
+    assert_eq!(bench.waits(third).await, Some(closed));
+}
+
+#[tokio::test]
+async fn a_dependency_that_another_queue_landed_has_merged() {
+    let bench = Fixture::new(1).await;
+    let release = BranchName::new("release").expect("valid");
+    bench.host.push_branch(&bench.repo, "release", &[("readme", "calc")]);
+    let (queues, source) = (&bench.queues, ChangeSource::Direct);
+    let created =
+        queues.create_queue(&bench.caller, &bench.repo, &release, Mode::Single, None, source);
+    created.await.expect("a new queue");
+    let first = bench.host.open(&bench.repo, "release", &[("one", "1")]);
+    let second = bench.open("two");
+    bench.describe(second, &format!("Depends-On: #{first}"));
+    bench.submit(second).await.expect("accepted");
+    bench.run_until_idle().await;
+    assert_eq!(bench.waits(second).await, Some(waits_for("#1")));
+    let options = SubmitOptions::default();
+    let submitted = queues.submit(&bench.caller, &bench.repo, &release, first, options);
+    submitted.await.expect("accepted");
+    bench.run_until_idle().await;
+    bench.host.edit(&bench.repo, first, |it| it.state = PullRequestState::Closed);
+    bench.clock.advance(Span::seconds(1));
+    let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
+    sweeper.look_at_all().await.expect("everything answers");
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(second).await.state, PrState::Merged);
+}
+
+#[tokio::test]
+async fn more_dependencies_than_one_round_reads_are_all_followed() {
+    let bench = Fixture::new(1).await;
+    let dependencies: Vec<PrNumber> =
+        (0..120).map(|number| bench.open(&format!("file-{number}"))).collect();
+    let mut dependents = Vec::new();
+    for (at, ten) in dependencies.chunks(10).enumerate() {
+        let pr = bench.open(&format!("dependent-{at}"));
+        let names: Vec<String> = ten.iter().map(|it| format!("#{it}")).collect();
+        bench.describe(pr, &format!("Depends-On: {}", names.join(", ")));
+        bench.submit(pr).await.expect("accepted");
+        dependents.push(pr);
+    }
+    bench.run_until_idle().await;
+    for pr in &dependencies {
+        bench.host.edit(&bench.repo, *pr, |it| it.state = PullRequestState::Merged);
+    }
+    let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
+    for _ in 0..3 {
+        bench.clock.advance(Span::seconds(1));
+        sweeper.look_often().await.expect("everything answers");
+        sweeper.look_at_all().await.expect("everything answers");
+    }
+    bench.run_until_idle().await;
+    for pr in dependents {
+        assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+    }
+}
+
+#[tokio::test]
+async fn one_unreadable_dependency_does_not_keep_others_from_being_read() {
+    let bench = Fixture::new(1).await;
+    let [pr, first, second] = ["one", "two", "three"].map(|path| bench.open(path));
+    bench.describe(pr, &format!("Depends-On: #{first}, #{second}"));
+    bench.submit(pr).await.expect("accepted");
+    bench.run_until_idle().await;
+    bench.merge_on_host(&bench.repo, second);
+    // The first read is that of the pull request itself.
+    bench.host.fail(Call::PullRequest, 2, Failure::Unavailable);
+    bench.clock.advance(Span::seconds(1));
+    let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
+    sweeper.look_at_all().await.expect("everything answers");
+    assert_eq!(bench.waits(pr).await, Some(waits_for("#2")));
+}
+
+#[tokio::test]
+async fn a_dependency_in_another_repository_of_the_organization_is_followed() {
+    let bench = Fixture::new(1).await;
+    let web = RepoName::parse("git.test/acme/web").expect("valid");
+    bench.host.add_repository(&web, &[("readme", "web")]);
+    let first = bench.host.open(&web, "main", &[("page", "1")]);
+    let pr = bench.open("one");
+    bench.describe(pr, &format!("Depends-On: acme/web#{first}"));
+    bench.submit(pr).await.expect("accepted");
+    bench.run_until_idle().await;
+    let unknown = WaitReason::DependencyUnknown { on: vec!["acme/web#1".to_owned()] };
+    let waits = bench.waits(pr).await;
+    assert_eq!(waits, Some(unknown.clone()), "the server does not know the repository");
+    let (queues, source) = (&bench.queues, ChangeSource::Direct);
+    let created = queues.create_queue(&bench.caller, &web, &bench.main, Mode::Single, None, source);
+    created.await.expect("a new queue");
+    let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
+    let look = async || {
+        bench.clock.advance(Span::hours(1));
+        sweeper.look_at_all().await.expect("everything answers");
+        bench.run_until_idle().await;
+    };
+    look().await;
+    assert_eq!(bench.waits(pr).await, Some(waits_for("acme/web#1")));
+    // The first read is that of the pull request itself.
+    bench.host.fail(Call::PullRequest, 2, Failure::AccessDenied);
+    look().await;
+    assert_eq!(bench.waits(pr).await, Some(unknown));
+    let other = bench.open("two");
+    bench.submit(other).await.expect("accepted");
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(other).await.state, PrState::Merged, "the queue itself continues");
+    bench.merge_on_host(&web, first);
+    look().await;
     assert_eq!(bench.entry(pr).await.state, PrState::Merged);
 }
 

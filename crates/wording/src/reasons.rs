@@ -284,6 +284,12 @@ impl Named for CancelReason {
             Self::BaseChanged => {
                 word("Base branch changed", "minus", Tone::Quiet, "its base is another branch now")
             }
+            Self::DependencyNotMerged => word(
+                "Dependency not merged",
+                "minus",
+                Tone::Quiet,
+                "a pull request that it depends on has not merged",
+            ),
             Self::ConvertedToDraft => word(
                 "Converted to a draft",
                 "minus",

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::queue::{Culprit, Exit, FailedTests, NextStep, RetryClass, WaitReason};
+use signalbox_domain::queue::{
+    Culprit, DependencyState, Exit, FailedTests, NextStep, RetryClass, WaitReason,
+};
 use signalbox_domain::time::Timestamp;
 
 use super::{Named, Tone, Word, word};
@@ -45,6 +47,13 @@ pub fn wait(reason: &WaitReason) -> Wait {
              queue of its own base.".into()),
         WaitReason::MissingTargets => says("Targets missing", "hourglass", Tone::Waiting, "its impacted targets were not reported for its current head", "its impacted targets have not been reported for its current head".into(), "Report its impacted targets from CI; it then enters the line automatically.".into()),
         WaitReason::HostMergeability { detail } => says("Not mergeable", "warning", Tone::Warning, "the git host reports that it is not mergeable", format!("the host reports: {detail}").into(), "Resolve what the host reports; it then enters the line automatically.".into()),
+        WaitReason::Dependencies { on } => says("Waiting for dependencies", "clock", Tone::Waiting, "the pull requests that it depends on have not merged yet", depends_on(on, "which has not merged yet", "which have not merged yet").into(), "Enters the line when its dependencies have merged.".into()),
+        WaitReason::DependencyClosed { on } => says("Dependency closed", "warning", Tone::Warning, "a pull request that it depends on was closed without merging", depends_on(on, "which was closed without merging", "which were closed without merging").into(), "Reopen and merge it, or remove its `Depends-On` line from the description.".into()),
+        WaitReason::DependencyUnknown { on } => says("Dependency not found", "warning", Tone::Warning, "its description names a dependency that the server cannot find", format!("its description names dependencies that the server cannot find: {}", on.join(", ")).into(), "Correct the `Depends-On` line in the description: at most 10 pull requests, each as `#12`, `owner/name#12` or a URL, in repositories that this server can read.".into()),
+        WaitReason::DependencyCycle { prs } => says("Dependency cycle", "warning", Tone::Warning, "pull requests depend on one another", match prs.as_slice() {
+            [_] => "it depends on itself".to_owned(),
+            _ => format!("they depend on one another: {}", around(prs)),
+        }.into(), "Remove one of the `Depends-On` lines.".into()),
         WaitReason::RequiredChecksUnknown => says("Checks unknown", "hourglass", Tone::Waiting, "the required checks are not known yet", "its required statuses are not known yet".into(), "The queue is reading which checks are required; nothing to do.".into()),
         WaitReason::SlotsFull { used, limit, ahead } => says("Waiting for a test slot", "clock", Tone::Waiting, "all test slots are in use", slots(*used, *limit, *ahead).into(), match ahead {
             0 => "Starts when a running test finishes.".into(),
@@ -102,6 +111,33 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::TargetBranchMissing => says("Target branch missing", "warning", Tone::Bad, "the target branch does not exist", "the target branch does not exist on the host".into(), "Create the branch on the host, or delete this queue.".into()),
         WaitReason::TargetUnknown => says("Reading the target", "clock", Tone::Waiting, "the head of the target branch is being read", "the target branch's head is being read".into(), "Continues when the host has answered.".into()),
     }
+}
+
+/// The state of a dependency, after its name.
+pub const fn dependency_state(state: DependencyState) -> &'static str {
+    match state {
+        DependencyState::Unread => "not read yet",
+        DependencyState::Open => "not merged yet",
+        DependencyState::Closed => "closed without merging",
+        DependencyState::Missing => "not found",
+        DependencyState::Merged => "merged",
+    }
+}
+
+/// `it depends on #1 and #2, which have not merged yet`.
+fn depends_on(on: &[String], one: &str, several: &str) -> String {
+    match on {
+        [first @ .., last] if !first.is_empty() => {
+            format!("it depends on {} and {last}, {several}", first.join(", "))
+        }
+        _ => format!("it depends on {}, {one}", on.join(", ")),
+    }
+}
+
+/// `#1 → #2 → #1`.
+fn around(prs: &[PrNumber]) -> String {
+    let names: Vec<String> = prs.iter().chain(prs.first()).map(|pr| format!("#{pr}")).collect();
+    names.join(" → ")
 }
 
 fn slots(used: u32, limit: u32, ahead: u32) -> String {

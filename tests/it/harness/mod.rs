@@ -216,6 +216,22 @@ impl System {
         branch: &str,
         files: &[(&str, &str)],
     ) -> u64 {
+        self.open_from(target, branch, files, &[])
+    }
+
+    /// Makes a branch that adds a file, and opens a pull request with a description from it.
+    pub(crate) fn described(&self, branch: &str, description: &str) -> u64 {
+        let file = (&*format!("{branch}.txt"), "x\n");
+        self.open_from("main", branch, &[file], &["--description", description])
+    }
+
+    fn open_from(
+        &self,
+        target: &str,
+        branch: &str,
+        files: &[(&str, &str)],
+        options: &[&str],
+    ) -> u64 {
         self.git("work", &["checkout", "-q", "-b", branch, "main"]);
         self.write(files);
         self.commit(&format!("change {branch}"));
@@ -223,6 +239,7 @@ impl System {
         self.git("work", &["checkout", "-q", "main"]);
         let opened =
             ["pr", "open", "git.local/acme/calc", "--branch", branch, "--target", target, "--json"];
+        let opened = [&opened, options].concat();
         let opened: Value = serde_json::from_str(&self.run(&opened)).expect("JSON");
         opened["number"].as_u64().expect("a number")
     }

@@ -1,7 +1,9 @@
 //! Actions of users on the fake host: open, push, edit, read.
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha};
-use signalbox_domain::queue::{CheckReport, Mergeability, PullRequest, PullRequestState};
+use signalbox_domain::queue::{
+    CheckReport, Dependency, Mergeability, PullRequest, PullRequestState,
+};
 
 use super::FakeHost;
 use super::model::{Repo, Tree};
@@ -33,6 +35,7 @@ impl FakeHost {
                     number,
                     title,
                     body: String::new(),
+                    depends_on: Vec::new(),
                     author: "mona".to_owned(),
                     head,
                     head_branch: Some(head_branch.to_string()),
@@ -93,13 +96,20 @@ impl FakeHost {
     /// Changes a pull request: closes it, converts it to a draft, and so on.
     pub fn edit(&self, name: &RepoName, pr: PrNumber, change: impl FnOnce(&mut PullRequest)) {
         self.with(name, |repo| {
-            change(repo.pull_requests.get_mut(&pr).expect("the pull request exists"));
+            let kept = repo.pull_requests.get_mut(&pr).expect("the pull request exists");
+            change(kept);
+            kept.depends_on = Dependency::read(&kept.body, name, false);
         });
     }
 
     /// A pull request on the host.
     pub fn shown(&self, name: &RepoName, pr: PrNumber) -> PullRequest {
-        self.with(name, |repo| repo.pull_requests.get(&pr).cloned()).expect("it exists")
+        self.find(name, pr).expect("it exists")
+    }
+
+    /// A pull request on the host, if it exists.
+    pub fn find(&self, name: &RepoName, pr: PrNumber) -> Option<PullRequest> {
+        self.with(name, |repo| repo.pull_requests.get(&pr).cloned())
     }
 
     /// The files of a branch; `None` if it does not exist.

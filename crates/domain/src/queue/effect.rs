@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::ids::{BranchName, PrNumber, RunId, Sha};
 
-use super::{Candidate, Check, Entry, MergeMethod};
+use super::{Candidate, Check, Dependency, Entry, MergeMethod};
 use crate::words::words;
 
 /// One pull request's changes, to be applied to a base.
@@ -132,6 +132,11 @@ pub enum Effect {
         /// The target branch.
         branch: BranchName,
     },
+    /// Reads the state of a dependency. Answered by `dependency_seen`.
+    InspectDependency {
+        /// The dependency.
+        on: Dependency,
+    },
     /// Builds a candidate.
     BuildCandidate(BuildCandidate),
     /// Runs the checks of a candidate.
@@ -204,6 +209,7 @@ impl Effect {
         match self {
             Self::RunChecks(_) => EffectClass::Checks,
             Self::InspectTarget { .. }
+            | Self::InspectDependency { .. }
             | Self::BuildCandidate(_)
             | Self::CancelChecks { .. }
             | Self::FindCauses { .. }
@@ -223,9 +229,10 @@ impl Effect {
             | Self::FindCauses { run, .. }
             | Self::OpenTestPullRequest { run, .. } => Some(*run),
             Self::Land(land) => Some(land.run),
-            Self::InspectTarget { .. } | Self::DeleteBranch { .. } | Self::CheckLandings { .. } => {
-                None
-            }
+            Self::InspectTarget { .. }
+            | Self::InspectDependency { .. }
+            | Self::DeleteBranch { .. }
+            | Self::CheckLandings { .. } => None,
         }
     }
 
@@ -233,6 +240,7 @@ impl Effect {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::InspectTarget { .. } => "inspect_target",
+            Self::InspectDependency { .. } => "inspect_dependency",
             Self::BuildCandidate(_) => "build_candidate",
             Self::RunChecks(_) => "run_checks",
             Self::CancelChecks { .. } => "cancel_checks",
@@ -270,6 +278,7 @@ pub struct Answer {
 /// The answers of every effect.
 pub const ANSWERS: &[Answer] = &[
     Answer { effect: "inspect_target", facts: &["target_seen", "target_missing"] },
+    Answer { effect: "inspect_dependency", facts: &["dependency_seen"] },
     Answer {
         effect: "build_candidate",
         facts: &[

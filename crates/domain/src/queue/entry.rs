@@ -6,8 +6,9 @@ use crate::ids::{BranchName, EntryId, PrNumber, RunId, TreeId};
 use crate::time::Timestamp;
 
 use super::{
-    Actor, EventBatch, Exit, LinePosition, Mergeability, Mode, PassReason, PrState, Priority,
-    PullRequest, QueuedReason, Readiness, ReportedTargets, Retries, SubmitReason, TestFailure,
+    Actor, Dependency, DependencyState, DependsOn, EventBatch, Exit, LinePosition, Mergeability,
+    Mode, PassReason, PrState, Priority, PullRequest, QueuedReason, Readiness, ReportedTargets,
+    Retries, SubmitReason, TestFailure,
 };
 
 /// An entry's state with its data.
@@ -138,6 +139,9 @@ pub struct Entry {
     /// How often its failed checks ran again since it was submitted.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Retries::is_none"))]
     pub retries: Retries,
+    /// What it depends on, with the states last read; empty while the queue ignores dependencies.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub dependencies: Vec<DependsOn>,
 }
 
 /// A part of a failed batch, or a group that is pretested. Entries with the same part are tested
@@ -238,6 +242,19 @@ impl Entry {
         self.part.as_ref().filter(|part| part.aside).map(|part| part.batch)
     }
 
+    /// The dependencies that have not merged.
+    pub fn unmerged_dependencies(&self) -> impl Iterator<Item = &DependsOn> {
+        self.dependencies.iter().filter(|it| it.state != DependencyState::Merged)
+    }
+
+    /// The pull requests of its own repository that must merge before it.
+    pub(super) fn waits_for(&self) -> impl Iterator<Item = PrNumber> {
+        self.unmerged_dependencies().filter_map(|it| match it.on {
+            Dependency::Own(pr) => Some(pr),
+            Dependency::Other(..) | Dependency::Unknown(_) => None,
+        })
+    }
+
     /// Since when it has not been ready, for one that is outside the line and not ready.
     pub(super) fn not_ready_since(&self) -> Timestamp {
         self.unready_since.unwrap_or(self.state_changed_at)
@@ -263,6 +280,7 @@ impl Entry {
                 self.pull_request.mergeability.clone()
             },
             draft: self.pull_request.draft,
+            dependencies: self.unmerged_dependencies().cloned().collect(),
         }
     }
 }

@@ -5,7 +5,10 @@ use crate::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
 
 use crate::time::Timestamp;
 
-use super::{Candidate, Check, CheckCause, Composition, Entry, HostTrouble, Mismatch, PullRequest};
+use super::{
+    Candidate, Check, CheckCause, Composition, Dependency, DependencyState, Entry, HostTrouble,
+    Mismatch, PullRequest,
+};
 
 /// A check as a host or a checks runner reports it.
 pub type CheckReport = Check;
@@ -81,6 +84,13 @@ pub enum Fact {
     PullRequestGone {
         /// The pull request.
         pr: PrNumber,
+    },
+    /// The state of a dependency was read.
+    DependencySeen {
+        /// The dependency.
+        on: Dependency,
+        /// Its state.
+        state: DependencyState,
     },
     /// The host showed the target branch.
     TargetSeen {
@@ -248,6 +258,7 @@ impl Fact {
         match self {
             Self::PullRequestSeen { .. } => "pull_request_seen",
             Self::PullRequestGone { .. } => "pull_request_gone",
+            Self::DependencySeen { .. } => "dependency_seen",
             Self::TargetSeen { .. } => "target_seen",
             Self::TargetMissing => "target_missing",
             Self::CandidateBuilt { .. } => "candidate_built",

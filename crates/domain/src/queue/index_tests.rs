@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::{
-    ChangeSource, Command, Entry, EntryState, LinePosition, Mode, Queue, RequestedState, Settings,
-    SettingsPatch, TestRun, next_deadline,
+    ChangeSource, Command, Dependency, DependencyState, Entry, EntryState, LinePosition, Mode,
+    Queue, RequestedState, Settings, SettingsPatch, TestRun, next_deadline,
 };
 use super::*;
 use crate::ids::{PrNumber, RunId};
@@ -20,6 +20,7 @@ enum Op {
     Cancel(u32),
     Restart(u32),
     Push(u32),
+    Depend(u32, u32),
     Retouch(u32, BTreeSet<u32>),
     MergeByHand(u32),
     Set(Box<SettingsPatch>),
@@ -43,6 +44,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => pr().prop_map(Op::Cancel),
         1 => pr().prop_map(Op::Restart),
         1 => pr().prop_map(Op::Push),
+        1 => (pr(), pr()).prop_map(|(pr, on)| Op::Depend(pr, on)),
         1 => (pr(), targets()).prop_map(|(pr, targets)| Op::Retouch(pr, targets)),
         1 => pr().prop_map(Op::MergeByHand),
         2 => patch().prop_map(|patch| Op::Set(Box::new(patch))),
@@ -133,6 +135,7 @@ fn apply(world: &mut World, op: &Op) {
         Op::Cancel(pr) => drop(world.ask(Command::Cancel { pr: PrNumber(*pr), by })),
         Op::Restart(pr) => drop(world.ask(Command::Restart { pr: PrNumber(*pr), by })),
         Op::Push(pr) => world.push(*pr),
+        Op::Depend(pr, on) => world.depend(*pr, [Dependency::Own(PrNumber(*on))]),
         Op::Retouch(pr, targets) => {
             if world.queue.header.landing.is_none() && !world.landed.contains(pr) {
                 world.retouch(*pr, targets.clone());
@@ -201,6 +204,24 @@ fn check_waiting(queue: &Queue) {
     let in_line = queue.entries_in_order().filter(|entry| entry.place != LinePosition::Outside);
     let urgent = in_line.filter(|entry| entry.priority.is_urgent()).count();
     assert_eq!(queue.waiting.urgent, urgent, "urgent entries in the line");
+    let mut pairs = BTreeSet::new();
+    let mut gated = BTreeSet::new();
+    for entry in queue.entries_in_order() {
+        for it in entry.unmerged_dependencies() {
+            pairs.insert((it.on.clone(), entry.pr));
+            if entry.place != LinePosition::Outside && it.state != DependencyState::Unread {
+                gated.insert(entry.pr);
+            }
+        }
+    }
+    let names: BTreeSet<Dependency> = pairs.iter().map(|(on, _)| on.clone()).collect();
+    let found = names.iter().flat_map(|on| queue.waiting.dependents(on).map(|pr| (on.clone(), pr)));
+    assert_eq!(found.collect::<BTreeSet<_>>(), pairs, "what depends on what");
+    assert_eq!(
+        queue.dependencies().cloned().collect::<Vec<_>>(),
+        names.into_iter().collect::<Vec<_>>()
+    );
+    assert_eq!(queue.waiting.gated().collect::<BTreeSet<_>>(), gated);
     for entry in queue.entries_in_order().filter(|entry| entry.waits_in_line()) {
         let scanned = scanned_dependencies(queue, entry);
         let blocker = obstacle(queue, entry, &[]).map(|by| by.pr);

@@ -9,7 +9,7 @@ use crate::ids::{PrNumber, RunId};
 use super::justified::{tested_by_a_run_that_ended, unjustified};
 use super::lanes::meet;
 use super::order::OrderKey;
-use super::{Entry, EntryState, LinePosition, Mode, Queue, RunStatus, TestRun};
+use super::{DependencyState, Entry, EntryState, LinePosition, Mode, Queue, RunStatus, TestRun};
 
 /// A violated invariant: its id and a description.
 pub type Violation = (&'static str, String);
@@ -22,6 +22,7 @@ pub fn check(queue: &Queue) -> Vec<Violation> {
     no_lost_pull_request(queue, &line, &mut violations);
     runs_are_needed(queue, &mut violations);
     order(&line, &mut violations);
+    dependencies_have_merged(queue, &line, &mut violations);
     violations.extend(unjustified(queue).into_iter().map(|(_, why)| ("Q10", why)));
     if let Some(pr) = tested_by_a_run_that_ended(queue) {
         violations.push(("Q10", format!("#{pr} is under test by a run that has ended")));
@@ -148,6 +149,21 @@ fn order(line: &[&Entry], violations: &mut Vec<Violation>) {
             }
             (None, LinePosition::Waiting { .. }, None) => waiting = Some(entry.pr),
             _ => {}
+        }
+    }
+}
+
+/// Q11: no entry in the line has a dependency that is known not to have merged, unless the entry is
+/// landing.
+fn dependencies_have_merged(queue: &Queue, line: &[&Entry], violations: &mut Vec<Violation>) {
+    let landing = queue.header.landing.as_ref();
+    let lands = |entry: &Entry| {
+        landing.zip(entry.state.run()).is_some_and(|(landing, run)| landing.runs.contains(&run))
+    };
+    for entry in line.iter().filter(|it| it.place != LinePosition::Outside && !lands(it)) {
+        let mut known = entry.unmerged_dependencies();
+        if let Some(it) = known.find(|it| it.state != DependencyState::Unread) {
+            violations.push(("Q11", format!("#{} is in the line before {}", entry.pr, it.on)));
         }
     }
 }

@@ -76,6 +76,9 @@ fn waits_on(queue: &Queue, pr: PrNumber, waits: &BTreeMap<PrNumber, &WaitReason>
             | WaitReason::BatchBisected { prs },
         ) => prs.clone(),
         Some(WaitReason::ConflictWithAhead { pr }) => vec![*pr],
+        Some(WaitReason::Dependencies { .. }) => {
+            queue.entry_of(pr).map(|entry| entry.waits_for().collect()).unwrap_or_default()
+        }
         Some(WaitReason::SuccessorWindow { .. }) => {
             let run = queue.entry_of(pr).and_then(|entry| queue.run(entry.state.run()?));
             match run.and_then(|run| absolver(queue, run)) {

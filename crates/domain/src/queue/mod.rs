@@ -10,6 +10,7 @@ mod batch;
 mod command;
 mod composition;
 mod decision;
+mod dependency;
 mod effect;
 mod ended;
 mod entry;
@@ -54,6 +55,7 @@ pub use composition::{
     compare as compare_trees,
 };
 pub use decision::{Decision, IgnoredBecause, Moved};
+pub use dependency::{Dependency, DependencyState, DependsOn, MAX_DEPENDENCIES};
 pub use effect::{
     ANSWERS, Ahead, Answer, BuildCandidate, Change, Effect, EffectClass, Land, NumberedEffect,
     RunChecks,
@@ -75,7 +77,7 @@ pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;
 pub use outcomes::Outcomes;
 pub use plan::{absorb, decide, next_deadline};
-use plan::{bisect, frozen, pretest, quota, red, window};
+use plan::{bisect, dependencies, frozen, pretest, quota, red, window};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{
     InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,

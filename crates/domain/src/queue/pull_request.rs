@@ -4,6 +4,8 @@ use thiserror::Error;
 
 use crate::ids::{BranchName, PrNumber, Sha};
 
+use super::Dependency;
+
 /// Whether a pull request can still be merged at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -52,6 +54,10 @@ pub struct PullRequest {
     pub title: String,
     /// Its description; a line `merge-commit-title: …` sets the title of its commit.
     pub body: String,
+    /// The pull requests that its description names in lines `Depends-On: …`; see
+    /// [`Dependency::read`].
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub depends_on: Vec<Dependency>,
     /// The login or name of its author.
     pub author: String,
     /// Its head commit.
@@ -80,6 +86,7 @@ impl PullRequest {
             number,
             title: String::new(),
             body: String::new(),
+            depends_on: Vec::new(),
             author: String::new(),
             head,
             head_branch: None,
@@ -141,6 +148,8 @@ impl PullRequestBuilder {
         title: String;
         /// Its description.
         body: String;
+        /// The pull requests that it depends on.
+        depends_on: Vec<Dependency>;
         /// The login or name of its author.
         author: String;
         /// The branch that it comes from.

@@ -186,6 +186,8 @@ words!(
         ConvertedToDraft = "PR_CONVERTED_TO_DRAFT",
         /// The pull request was merged into another branch.
         MergedElsewhere = "PR_MERGED_INTO_OTHER_BRANCH",
+        /// It was in the line, and a dependency of it has not merged.
+        DependencyNotMerged = "DEPENDENCY_NOT_MERGED",
         /// It was not ready within the not-ready timeout.
         NotReadyTimeout = "NOT_READY_TIMEOUT_EXPIRED",
     }

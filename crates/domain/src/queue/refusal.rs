@@ -36,6 +36,14 @@ pub enum Refusal {
         /// The pull request.
         pr: PrNumber,
     },
+    /// The pull request depends on itself through others in the queue.
+    #[error("pull request {pr} depends on itself: {}", around(*pr, others))]
+    DependencyCycle {
+        /// The pull request.
+        pr: PrNumber,
+        /// The others: each depends on the next, and the last on the pull request.
+        others: Vec<PrNumber>,
+    },
     /// The queue still has entries.
     #[error("the merge queue is not empty: {live} still in it")]
     QueueNotEmpty {
@@ -100,6 +108,11 @@ pub enum Refusal {
         /// The rule that it breaks.
         rule: String,
     },
+}
+
+fn around(pr: PrNumber, others: &[PrNumber]) -> String {
+    let all = [pr].into_iter().chain(others.iter().copied()).chain([pr]);
+    all.map(|pr| format!("#{pr}")).collect::<Vec<_>>().join(" → ")
 }
 
 fn named(tested: Option<&Sha>) -> String {

@@ -6,8 +6,8 @@ use crate::ids::PrNumber;
 
 use super::{
     Entry, EntryState, Freeze, HostTroubleKind, LinePosition, PrState, Queue, QueueState,
-    Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, frozen, lanes, quota, red,
-    window,
+    Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, dependencies, frozen,
+    lanes, quota, red, window,
 };
 
 /// The view of an entry.
@@ -188,6 +188,13 @@ fn held(queue: &Queue) -> Option<WaitReason> {
     red_target(queue).or_else(|| freeze(queue).filter(|_| !tests))
 }
 
+/// The cycle of dependencies that an entry is part of, if it waits for dependencies.
+fn dependency_cycle(queue: &Queue, entry: &Entry, missing: &WaitReason) -> Option<WaitReason> {
+    let WaitReason::Dependencies { .. } = missing else { return None };
+    let prs = dependencies::cycle(queue, entry.pr, entry.waits_for())?;
+    Some(WaitReason::DependencyCycle { prs })
+}
+
 /// The limit for its author, if that keeps an entry outside the line.
 fn author_limit(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> {
     let author = entry.pull_request.author.clone();
@@ -221,6 +228,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
         EntryState::NotReady => entry
             .readiness(&header.branch, queue.mode())
             .missing()
+            .map(|missing| dependency_cycle(queue, entry, &missing).unwrap_or(missing))
             .or_else(|| stopped(queue))
             .or_else(|| author_limit(queue, entry, ahead))
             .unwrap_or(match &header.state {

@@ -5,7 +5,7 @@ use crate::ids::PrNumber;
 use crate::time::Timestamp;
 
 use super::lanes::absolver;
-use super::{Entry, Queue, QueueState, RunStatus, frozen, red, window};
+use super::{Entry, Queue, QueueState, RunStatus, dependencies, frozen, red, window};
 
 /// A detail of a wait reason, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ macro_rules! wait_reasons {
         $variant:ident = $kind:literal $({ $($field:ident: $type:ty),+ })?;
     )+) => {
         /// Why a pull request waits. Lists of pull requests name at most 20, those nearest to the
-        /// front.
+        /// front; a cycle names all.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "the fields are named by what they hold")]
         pub enum WaitReason { $(#[doc = $doc] $variant $({ $($field: $type),+ })?,)+ }
@@ -105,6 +105,14 @@ wait_reasons! {
     MissingTargets = "missing_targets";
     /// The host does not report it as mergeable; `detail` is the host's reason.
     HostMergeability = "host_mergeability" { detail: String };
+    /// These pull requests, which its description names as dependencies, have not merged yet.
+    Dependencies = "dependencies" { on: Vec<String> };
+    /// These dependencies were closed without a merge.
+    DependencyClosed = "dependency_closed" { on: Vec<String> };
+    /// Its description names these dependencies, and the server cannot find them.
+    DependencyUnknown = "dependency_unknown" { on: Vec<String> };
+    /// These pull requests depend on one another in this order, the last one on the first.
+    DependencyCycle = "dependency_cycle" { prs: Vec<PrNumber> };
     /// The required statuses are not known yet.
     RequiredChecksUnknown = "required_checks_unknown";
     /// Every test slot is taken; `ahead` other pull requests ahead of it wait for one too.
@@ -179,8 +187,14 @@ impl WaitReason {
             Self::Draft
             | Self::BaseBranchDiffers
             | Self::MissingTargets
+            | Self::Dependencies { .. }
+            | Self::DependencyClosed { .. }
+            | Self::DependencyUnknown { .. }
             | Self::HostMergeability { .. } => {
                 !entry.readiness(&header.branch, queue.mode()).is_ready()
+            }
+            Self::DependencyCycle { .. } => {
+                dependencies::cycle(queue, entry.pr, entry.waits_for()).is_some()
             }
             Self::SlotsFull { used, .. } => *used > 0,
             Self::WindowClosed { used, .. } => *used > 0 && window::in_force(queue).is_some(),

@@ -9,7 +9,7 @@ use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use crate::ids::PrNumber;
 
 use super::order::OrderKey;
-use super::{Entry, EntryState, LinePosition};
+use super::{Dependency, DependencyState, Entry, EntryState, LinePosition};
 
 /// The waiting entries of the line.
 #[derive(Clone, Debug)]
@@ -22,6 +22,10 @@ pub(super) struct Waiting {
     blockers: RedBlackTreeSetSync<(PrNumber, PrNumber)>,
     /// Entries held by a conflict: pairs of the entry ahead and the held one.
     held: RedBlackTreeSetSync<(PrNumber, PrNumber)>,
+    /// Pairs of a dependency that has not merged and the entry that depends on it.
+    dependents: RedBlackTreeSetSync<(Dependency, PrNumber)>,
+    /// The entries in the line with a dependency that was read and has not merged.
+    gated: RedBlackTreeSetSync<PrNumber>,
     /// The number of entries that wait as parts of bisected batches.
     pub(super) parts: usize,
     /// The number of urgent entries in the line, whether they wait or not.
@@ -35,6 +39,8 @@ impl Default for Waiting {
             blocked: RedBlackTreeMapSync::new_sync(),
             blockers: RedBlackTreeSetSync::new_sync(),
             held: RedBlackTreeSetSync::new_sync(),
+            dependents: RedBlackTreeSetSync::new_sync(),
+            gated: RedBlackTreeSetSync::new_sync(),
             parts: 0,
             urgent: 0,
         }
@@ -58,6 +64,26 @@ impl Waiting {
         self.held.range(all).map(|(_, held)| *held)
     }
 
+    /// The entries that depend on this pull request, if it has not merged.
+    pub(super) fn dependents<'a>(
+        &'a self,
+        on: &'a Dependency,
+    ) -> impl Iterator<Item = PrNumber> + 'a {
+        let from = (on.clone(), PrNumber(0));
+        self.dependents.range(from..).take_while(move |(it, _)| it == on).map(|(_, pr)| *pr)
+    }
+
+    /// The dependencies of all entries that have not merged, each once.
+    pub(super) fn dependencies(&self) -> impl Iterator<Item = &Dependency> {
+        let mut last = None;
+        self.dependents.iter().map(|(on, _)| on).filter(move |on| last.replace(*on) != Some(*on))
+    }
+
+    /// The entries in the line with a dependency that was read and has not merged.
+    pub(super) fn gated(&self) -> impl Iterator<Item = PrNumber> {
+        self.gated.iter().copied()
+    }
+
     /// Whether a conflict holds any entry.
     pub(super) fn holds_any(&self) -> bool {
         !self.held.is_empty()
@@ -78,6 +104,10 @@ impl Waiting {
 
     fn remove(&mut self, old: &Entry) {
         self.urgent -= usize::from(is_urgent(old));
+        for it in old.unmerged_dependencies() {
+            self.dependents.remove_mut(&(it.on.clone(), old.pr));
+            self.gated.remove_mut(&old.pr);
+        }
         if let EntryState::Pending { held_by: Some(holder), .. } = &old.state {
             self.held.remove_mut(&(*holder, old.pr));
         }
@@ -93,6 +123,12 @@ impl Waiting {
 
     fn add(&mut self, new: &Entry) {
         self.urgent += usize::from(is_urgent(new));
+        for it in new.unmerged_dependencies() {
+            self.dependents.insert_mut((it.on.clone(), new.pr));
+            if new.place != LinePosition::Outside && it.state != DependencyState::Unread {
+                self.gated.insert_mut(new.pr);
+            }
+        }
         if let EntryState::Pending { held_by: Some(holder), .. } = &new.state {
             self.held.insert_mut((*holder, new.pr));
         }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    BisectionMode, ChangeSource, Command, ConflictWith, DirectMergeMode, Fact, FailureCause,
-    MergeMethod, Mergeability, Mode, OptimizationMode, Outcomes, ReparentingMode, RequestedState,
-    RetryClass, Settings, SettingsPatch,
+    BisectionMode, ChangeSource, Command, ConflictWith, Dependency, DirectMergeMode, Fact,
+    FailureCause, MergeMethod, Mergeability, Mode, OptimizationMode, Outcomes, ReparentingMode,
+    RequestedState, RetryClass, Settings, SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -30,6 +30,8 @@ pub(crate) enum Op {
     Retarget(u32),
     /// Converts a pull request to a draft, or back.
     Redraft(u32),
+    /// Changes what a pull request depends on.
+    Depend(u32, Vec<Dependency>),
     /// Changes the mergeability of a pull request.
     Judge(u32, Mergeability),
     MergeByHand(u32),
@@ -76,6 +78,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => pr.clone().prop_map(Op::Retarget),
         1 => pr.clone().prop_map(Op::Redraft),
         1 => (pr.clone(), mergeability()).prop_map(|(pr, says)| Op::Judge(pr, says)),
+        1 => (pr.clone(), depends_on()).prop_map(|(pr, on)| Op::Depend(pr, on)),
         1 => pr.prop_map(Op::MergeByHand),
         1 => Just(Op::PushTarget),
         1 => prop_oneof![
@@ -152,6 +155,14 @@ fn known_cause() -> impl Strategy<Value = FailureCause> {
     ]
 }
 
+/// Up to two pull requests, which may be the dependent one or not exist, or an unknown reference.
+fn depends_on() -> impl Strategy<Value = Vec<Dependency>> {
+    let own = (1..=PRS).prop_map(|pr| Dependency::Own(PrNumber(pr)));
+    let unknown = Just(Dependency::Unknown("#x".into()));
+    let one = prop_oneof![12 => own, 1 => unknown];
+    prop::collection::vec(one, 0..3)
+}
+
 fn mergeability() -> impl Strategy<Value = Mergeability> {
     prop_oneof![
         2 => Just(Mergeability::Mergeable),
@@ -198,6 +209,8 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
             .prop_map(move |it| SettingsPatch { reparenting_mode: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { pretest_threshold: Some(50 * it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { author_limit: Some(it), ..none() }),
+        any::<bool>()
+            .prop_map(move |it| SettingsPatch { dependencies_enabled: Some(it), ..none() }),
         freezes().prop_map(move |it| SettingsPatch { freezes: Some(it), ..none() }),
         any::<bool>().prop_map(move |it| SettingsPatch { test_while_frozen: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
@@ -318,11 +331,14 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
     match op {
         Op::Submit(pr, priority, alone) => drop(world.submit_with(*pr, *priority, *alone)),
         Op::SubmitAll(last) => {
+            let mut ended = BTreeSet::new();
             for pr in 1..=*last {
                 if world.queue.entry_of(PrNumber(pr)).is_none() {
                     world.submit(pr, None).ok();
+                    ended.append(&mut world.ended);
                 }
             }
+            world.ended = ended;
         }
         Op::Cancel(pr) => drop(world.ask(Command::Cancel { pr: PrNumber(*pr), by })),
         Op::Restart(pr) => drop(world.ask(Command::Restart { pr: PrNumber(*pr), by })),
@@ -330,6 +346,7 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
         Op::CloseOrReopen(pr) => world.close_or_reopen(*pr),
         Op::Retarget(pr) => world.retarget(*pr),
         Op::Redraft(pr) => world.redraft(*pr),
+        Op::Depend(pr, on) => world.depend(*pr, on.clone()),
         Op::Judge(pr, says) => world.judge(*pr, says.clone()),
         Op::MergeByHand(pr) => world.merge_by_hand(*pr),
         Op::PushTarget => world.push_target(),

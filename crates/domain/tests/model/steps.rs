@@ -199,6 +199,9 @@ pub(crate) fn check_liveness(world: &mut World) {
     }
     world.settle();
     for entry in world.queue.entries_in_order() {
+        for it in &entry.dependencies {
+            assert_eq!(it.state, world.dependency_state(&it.on), "#{} on {}", entry.pr, it.on);
+        }
         let readiness = entry.readiness(&world.queue.header.branch, world.queue.mode());
         assert!(
             entry.state == EntryState::NotReady && !readiness.is_ready(),

@@ -5,6 +5,7 @@ mod batches;
 mod checks;
 mod commands;
 mod composition;
+mod dependencies;
 mod external;
 mod fairness;
 mod freezes;

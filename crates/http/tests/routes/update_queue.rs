@@ -27,6 +27,7 @@ fn everything() -> Value {
         "directMergeMode": "ALWAYS",
         "optimizationMode": "BISECTION_SKIP_REDUNDANT_TESTS",
         "bisectionMode": "IN_PLACE",
+        "dependenciesEnabled": false,
         "mergeMethod": "MERGE_COMMIT",
         "mode": "PARALLEL",
         "extensionEnabled": false,

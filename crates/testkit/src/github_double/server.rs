@@ -271,6 +271,15 @@ impl GitHubDouble {
         self.state().close(number);
     }
 
+    /// Changes the description of a pull request.
+    pub fn describe(&self, number: u64, description: &str) {
+        let mut state = self.state();
+        if let Some(pull) = state.pulls.get_mut(&number) {
+            pull.body = Some(description.to_owned());
+        }
+        state.emit_pull(number, "edited");
+    }
+
     /// Makes a pull request come from a fork.
     pub fn set_fork(&self, number: u64, owner: &str) {
         if let Some(pull) = self.state().pulls.get_mut(&number) {

@@ -25,6 +25,7 @@ const ACTS: &[(u32, Act)] = &[
     (3, World::push),
     (2, World::close_or_reopen),
     (2, World::toggle_draft),
+    (3, World::change_dependencies),
     (2, World::toggle_mergeability),
     (1, World::retarget),
     (2, World::merge_by_hand),
@@ -78,6 +79,17 @@ impl World {
         let Some(pr) = self.any_pr() else { return };
         self.host.inner.edit(&self.repo, pr.number, |it| it.draft = !it.draft);
         self.schedule.note(format!("#{} is drafted or not", pr.number));
+    }
+
+    fn change_dependencies(&mut self) {
+        let (Some(pr), Some(on)) = (self.any_pr(), self.any_pr()) else { return };
+        let body = match self.draw(|random| random.below(4)) {
+            0 => String::new(),
+            1 => "Depends-On: #999".to_owned(),
+            _ => format!("Depends-On: #{}", on.number),
+        };
+        self.host.inner.edit(&self.repo, pr.number, |it| it.body.clone_from(&body));
+        self.schedule.note(format!("#{} is described as {body:?}", pr.number));
     }
 
     fn toggle_mergeability(&mut self) {

@@ -3,7 +3,8 @@
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Clock as _, Loaded};
 use signalbox_domain::queue::{
-    EffectClass, EntryState, Exit, FailReason, PrState, PullRequestState, Queue, QueueState, fold,
+    Dependency, DependencyState, EffectClass, Entry, EntryState, Exit, FailReason, PrState,
+    PullRequestState, Queue, QueueState, fold,
 };
 use signalbox_domain::time::Span;
 
@@ -78,6 +79,7 @@ impl World {
             let shown = self.host.inner.shown(&self.repo, pr);
             let merged = shown.state == PullRequestState::Merged;
             if entry.is_live() {
+                complaints.extend(self.unread_dependencies(&entry));
                 let ready = entry.readiness(&queue.header.branch, queue.mode()).is_ready();
                 if ready || entry.pull_request != shown {
                     complaints.push(format!("Q8: #{pr} is ready and waits: {:?}", entry.state));
@@ -92,6 +94,17 @@ impl World {
             complaints.extend(self.injustice(pr, &entry.state));
         }
         complaints
+    }
+
+    /// Q11: the queue knows the states of dependencies as the host shows them.
+    fn unread_dependencies(&self, entry: &Entry) -> Vec<String> {
+        let state = |on: &Dependency| match on {
+            Dependency::Own(pr) => self.host.inner.find(&self.repo, *pr).map(|it| it.state.into()),
+            Dependency::Other(..) | Dependency::Unknown(_) => None,
+        };
+        let shown = |on: &Dependency| state(on).unwrap_or(DependencyState::Missing);
+        let wrong = entry.dependencies.iter().filter(|it| it.state != shown(&it.on));
+        wrong.map(|it| format!("Q11: #{} depends on {}: {:?}", entry.pr, it.on, it.state)).collect()
     }
 
     /// Q7: a pull request that was never at fault does not fail, unless tests are flaky.

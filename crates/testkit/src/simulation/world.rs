@@ -222,6 +222,7 @@ impl World {
                 }),
                 pretest_threshold: of(0, 2).map(|it| it * 50),
                 author_limit: of(0, 3),
+                dependencies_enabled: of(0, 3).map(|it| it > 0),
                 freezes: of(0, 3).map(freezes),
                 test_while_frozen: of(0, 1).map(|it| it == 1),
                 adaptive_window: of(0, 1).map(|it| it == 1),

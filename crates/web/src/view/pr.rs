@@ -1,10 +1,14 @@
 //! A pull request in a queue: first, why it waits and what happens next.
 
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::queue::{Culprit, Entry, EntryState, Exit, Queue, Readiness, Step, TestRun};
+use signalbox_domain::queue::{
+    Culprit, DependsOn, Entry, EntryState, Exit, Queue, Readiness, Step, TestRun,
+};
 use signalbox_domain::time::Timestamp;
 use signalbox_services::{EntryDetails, Explanation};
-use signalbox_wording::{Named, Wait, after_exit, estimate_sentence, reason, wait};
+use signalbox_wording::{
+    Named, Wait, after_exit, dependency_state, estimate_sentence, reason, wait,
+};
 
 use super::queue::{due, outside};
 use super::{QueueAddress, actions, exits, landing, neighbours, run};
@@ -202,6 +206,10 @@ fn readiness(ready: &Readiness) -> Section {
             "Targets",
             line(ready.has_impacted_targets, "reported for its head", "not reported for its head"),
         ));
+    }
+    for DependsOn { on, state } in &ready.dependencies {
+        let text = format!("{}: {}", plain(&on.to_string(), 100), dependency_state(*state));
+        lines.push(("Depends on", line(false, "", &text)));
     }
     Section::new("ready", "Ready to enter").with(Block::Details(lines))
 }

@@ -196,6 +196,7 @@ impl Line {
                 self.answer(Fact::Landed { run: land.run, sha, tree, composition: None }, host);
             }
             Effect::InspectTarget { .. }
+            | Effect::InspectDependency { .. }
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }
             | Effect::CheckLandings { .. }
@@ -245,6 +246,7 @@ impl Line {
             number: pr,
             title: format!("Change {pr}"),
             body: String::new(),
+            depends_on: Vec::new(),
             author: "ada".to_owned(),
             head: Sha::new(format!("{:040x}", pr.0)).during("a commit")?,
             head_branch: Some(format!("change-{pr}")),

@@ -7,14 +7,16 @@ use super::super::{
     Actor, Decision, Entry, EntryState, EventKind, LinePosition, Queue, QueuedReason, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{bisect, checks, frozen, land, leave, quota, red, start, window};
+use super::{bisect, checks, dependencies, frozen, land, leave, quota, red, start, window};
 
 /// Settles, lands and starts until no rule applies; each round may enable the next.
 pub(super) fn advance(builder: &mut TransitionBuilder) {
     frozen::update(builder);
     red::end(builder);
     window::end(builder);
-    while finish_switch(builder)
+    while dependencies::cancel_next(builder)
+        || dependencies::follow_next(builder)
+        || finish_switch(builder)
         || frozen::put_urgent_first(builder)
         || quota::admit_next(builder)
         || checks::settle(builder)

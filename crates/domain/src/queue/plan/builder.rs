@@ -11,6 +11,7 @@ use super::super::{
     LinePosition, Moved, NumberedEffect, PrState, Queue, Reason, ReportedTargets, RunStatus,
     TestRun, Transition,
 };
+use super::dependencies;
 use super::emit::BatchNews;
 
 /// Why an entry's state changes: the reason, who caused it, and details.
@@ -46,6 +47,10 @@ pub(super) struct TransitionBuilder {
     pub(super) batches: Vec<BatchNews>,
     /// The authors of entries that have left the line.
     pub(super) left_line: BTreeSet<String>,
+    /// The pull requests that have ended, and whether they have merged.
+    pub(super) ended: BTreeMap<PrNumber, bool>,
+    /// Unchanged entries whose public state may have changed.
+    pub(super) also_shown: BTreeSet<PrNumber>,
     before: Header,
 }
 
@@ -64,6 +69,8 @@ impl TransitionBuilder {
             events: Vec::new(),
             batches: Vec::new(),
             left_line: BTreeSet::new(),
+            ended: BTreeMap::new(),
+            also_shown: BTreeSet::new(),
             before: queue.header.clone(),
         }
     }
@@ -107,8 +114,8 @@ impl TransitionBuilder {
             let is_outside = |entry: &Entry| entry.state == EntryState::NotReady;
             if is_outside(&old)
                 && is_outside(&entry)
-                && super::is_ready(&self.queue, &old)
-                && !super::is_ready(&self.queue, &entry)
+                && !super::may_time_out(&self.queue, &old)
+                && super::may_time_out(&self.queue, &entry)
             {
                 entry.unready_since = Some(self.at);
             }
@@ -162,6 +169,9 @@ impl TransitionBuilder {
                 entry.place = LinePosition::Outside;
                 entry.part = None;
                 self.queue.header.outcomes.record(exit);
+                self.ended.insert(entry.pr, matches!(exit, Exit::Merged { .. }));
+                let cycle = dependencies::cycle(&self.queue, entry.pr, entry.waits_for());
+                self.also_shown.extend(cycle.into_iter().flatten());
                 if let Exit::Merged { tested_tree: Some(_), .. } = exit {
                     entry.verified_by = entry.state.run();
                 }
@@ -279,6 +289,7 @@ impl TransitionBuilder {
         };
         let mut shown: BTreeSet<PrNumber> =
             self.changed_entries.values().map(|entry| entry.pr).collect();
+        shown.extend(&self.also_shown);
         if what(&self.queue.header) != what(&self.before) {
             shown.extend(self.queue.entries_in_order().map(|entry| entry.pr));
         }
@@ -295,8 +306,8 @@ impl TransitionBuilder {
         let branch = &self.queue.header.branch;
         let is_made_unready = |entry: &&Entry| {
             entry.state == EntryState::NotReady
-                && entry.readiness(branch, before).is_ready()
-                && !entry.readiness(branch, now).is_ready()
+                && entry.readiness(branch, before).depends_on_others_only()
+                && !entry.readiness(branch, now).depends_on_others_only()
         };
         let entries = self.queue.entries_in_order().filter(is_made_unready);
         let at = self.at;

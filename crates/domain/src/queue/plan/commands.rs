@@ -6,12 +6,13 @@ use crate::ids::PrNumber;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, CancelReason, ChangeSource, Command, Decision, Effect, Entry, EntryState, EventKind,
-    Exit, Header, LinePosition, Management, Mode, Priority, PullRequestState, QueuedReason,
-    Refusal, ReportedTargets, RequestedState, Retries, SettingsPatch, Submission,
+    Actor, CancelReason, ChangeSource, Command, Decision, Dependency, DependencyState, Effect,
+    Entry, EntryState, EventKind, Exit, Header, LinePosition, Management, Mode, Priority,
+    PullRequest, PullRequestState, QueuedReason, Refusal, ReportedTargets, RequestedState, Retries,
+    SettingsPatch, Submission,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{advance, checks, facts, frozen, leave};
+use super::{advance, checks, dependencies, facts, frozen, leave};
 
 pub(super) fn carry_out(builder: &mut TransitionBuilder, command: &Command) -> Result<(), Refusal> {
     match command {
@@ -45,6 +46,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
         facts::pull_request_seen(builder, pull_request, submission.read_at);
         return Ok(());
     }
+    refuse_cycle(builder, pull_request)?;
     let entry = Entry {
         id: builder.queue.entry_id(pr),
         pr,
@@ -69,6 +71,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
         reparented: false,
         absolved: None,
         retries: Retries::default(),
+        dependencies: Vec::new(),
     };
     forget_earlier(builder, pr);
     let because = Because::new(submission.reason, &submission.by);
@@ -78,8 +81,27 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
     if builder.queue.header.target.head.is_none() {
         builder.effect(Effect::InspectTarget { branch: builder.queue.header.branch.clone() });
     }
+    dependencies::update(builder, id);
+    dependencies::seen(builder, &Dependency::Own(pr), DependencyState::Open);
     advance::admit(builder, id);
     Ok(())
+}
+
+/// Refuses a pull request that would wait for itself forever.
+fn refuse_cycle(builder: &TransitionBuilder, pull_request: &PullRequest) -> Result<(), Refusal> {
+    let queue = &builder.queue;
+    let own = pull_request.depends_on.iter().filter_map(|on| match on {
+        Dependency::Own(pr) => Some(*pr),
+        Dependency::Other(..) | Dependency::Unknown(_) => None,
+    });
+    let own = own.filter(|_| queue.header.settings.dependencies_enabled);
+    match dependencies::cycle(queue, pull_request.number, own) {
+        Some(cycle) => {
+            let others = cycle.into_iter().skip(1).collect();
+            Err(Refusal::DependencyCycle { pr: pull_request.number, others })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Candidates that contain an earlier, landed submission do not wait for this one.
@@ -236,7 +258,12 @@ fn update(
     };
     if settings != header.settings {
         let has_other_freezes = settings.freezes != header.settings.freezes;
+        let other_dependencies =
+            settings.dependencies_enabled != header.settings.dependencies_enabled;
         builder.queue.header.settings = settings;
+        if other_dependencies {
+            dependencies::apply_setting(builder);
+        }
         if has_other_freezes {
             frozen::apply_rules(builder);
         }

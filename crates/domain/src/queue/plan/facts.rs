@@ -1,11 +1,14 @@
 //! Facts: dispatch, and the facts about pull requests, outages and time.
 
 use super::super::{
-    Actor, CancelReason, Decision, EntryState, Exit, Fact, FailureCause, HostTrouble,
-    IgnoredBecause, MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, Reason,
+    Actor, CancelReason, Decision, Dependency, DependencyState, EntryState, Exit, Fact,
+    FailureCause, HostTrouble, IgnoredBecause, MergeReason, PrState, PullRequest, PullRequestState,
+    QueuedReason, Reason,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{advance, checks, composition, empty, host_facts, land, landings, leave, timeouts};
+use super::{
+    advance, checks, composition, dependencies, empty, host_facts, land, landings, leave, timeouts,
+};
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
@@ -18,6 +21,7 @@ pub(super) fn take_in(builder: &mut TransitionBuilder, fact: &Fact) {
             pull_request_seen(builder, pull_request, *read_at);
         }
         Fact::PullRequestGone { pr } => pull_request_gone(builder, *pr),
+        Fact::DependencySeen { on, state } => dependencies::read(builder, on, *state),
         Fact::TargetSeen { head, tree, read_at } => {
             host_facts::target_seen(builder, head, tree, *read_at);
         }
@@ -78,9 +82,18 @@ pub(super) fn pull_request_seen(
     seen: &PullRequest,
     read_at: Timestamp,
 ) {
+    let is_dependency = match seen.state {
+        PullRequestState::Merged => {
+            dependencies::seen(builder, &Dependency::Own(seen.number), DependencyState::Merged)
+        }
+        PullRequestState::Open | PullRequestState::Closed => false,
+    };
     let id = builder.queue.entry_id(seen.number);
     let Some(entry) = builder.entry(id) else {
-        return builder.ignored(IgnoredBecause::NoSuchEntry);
+        if !is_dependency && !dependencies::hinted(builder, seen.number, seen.state.into()) {
+            builder.ignored(IgnoredBecause::NoSuchEntry);
+        }
+        return;
     };
     if entry.pull_request == *seen {
         return builder.ignored(IgnoredBecause::Known);
@@ -125,6 +138,7 @@ pub(super) fn pull_request_seen(
         return leave::leave_as(builder, &entry, exit, &Actor::Host);
     }
     builder.decision(Decision::Changed { pr: seen.number, what: "seen on the host".into() });
+    dependencies::update(builder, id);
     match entry.state {
         EntryState::NotReady => advance::admit(builder, id),
         EntryState::Pending { held_by: None, .. } => leave_line_if_not_mergeable(builder, id),
@@ -153,7 +167,10 @@ fn leave_line_if_not_mergeable(builder: &mut TransitionBuilder, id: EntryId) {
 fn pull_request_gone(builder: &mut TransitionBuilder, pr: PrNumber) {
     let id = builder.queue.entry_id(pr);
     let Some(entry) = builder.entry(id) else {
-        return builder.ignored(IgnoredBecause::NoSuchEntry);
+        if !dependencies::hinted(builder, pr, DependencyState::Missing) {
+            builder.ignored(IgnoredBecause::NoSuchEntry);
+        }
+        return;
     };
     if leave::is_landing(&builder.queue, &entry) {
         return builder.ignored(IgnoredBecause::Superseded);
@@ -166,6 +183,8 @@ fn pull_request_gone(builder: &mut TransitionBuilder, pr: PrNumber) {
 fn answer_lost(builder: &mut TransitionBuilder, id: RunId) {
     if builder.queue.header.landing.as_ref().is_some_and(|landing| landing.run == id) {
         builder.queue.header.landing = None;
+        // Before anything can cancel what may have landed.
+        land::land(builder);
         return;
     }
     if builder.run(id).is_none_or(|run| !run.status.is_running()) {
@@ -231,7 +250,7 @@ fn time_passed(builder: &mut TransitionBuilder) {
             .queue
             .entries_in_order()
             .filter(|it| it.state == EntryState::NotReady && it.not_ready_since().plus(hours) <= at)
-            .find(|it| !super::is_ready(&builder.queue, it))
+            .find(|it| super::may_time_out(&builder.queue, it))
             .map(|it| it.id)
         else {
             return;

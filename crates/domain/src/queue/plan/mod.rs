@@ -28,6 +28,7 @@ use super::{Command, Entry, Fact, Queue, Refusal, Transition};
 use builder::TransitionBuilder;
 
 pub(super) mod bisect;
+pub(super) mod dependencies;
 pub(super) mod frozen;
 pub(super) mod pretest;
 pub(super) mod quota;
@@ -81,7 +82,7 @@ fn not_ready_deadline(queue: &Queue) -> Option<Timestamp> {
     let outside = queue.line.range(super::order::OrderKey::first_outside()..);
     let outside = outside.filter_map(|key| queue.entry(key.entry()));
     let mut longest: Option<Timestamp> = None;
-    for entry in outside.filter(|entry| !is_ready(queue, entry)) {
+    for entry in outside.filter(|entry| may_time_out(queue, entry)) {
         longest = longest.into_iter().chain([entry.not_ready_since()]).min();
         if entry.unready_since.is_none() {
             // The others are outside for a shorter time.
@@ -94,6 +95,11 @@ fn not_ready_deadline(queue: &Queue) -> Option<Timestamp> {
 /// Whether only the queue keeps an entry outside the line.
 pub(super) fn is_ready(queue: &Queue, entry: &Entry) -> bool {
     entry.readiness(&queue.header.branch, queue.mode()).is_ready()
+}
+
+/// Whether an entry outside the line may time out: its author has something to do.
+pub(super) fn may_time_out(queue: &Queue, entry: &Entry) -> bool {
+    !entry.readiness(&queue.header.branch, queue.mode()).depends_on_others_only()
 }
 
 /// The run that lands next, for tests.

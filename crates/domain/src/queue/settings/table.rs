@@ -219,6 +219,10 @@ settings! {
     /// has no effect.
     pretest_threshold: u32 = 50,
         "pretestThreshold", "Pretest threshold", Failures, whole(0, 100, "percent");
+    /// Whether a pull request waits outside the line for its dependencies: the pull requests in
+    /// `Depends-On: #12` lines of its description.
+    dependencies_enabled: bool = true,
+        "dependenciesEnabled", "Dependencies", Merging, SettingKind::Flag;
     /// How changes become commits.
     merge_method: MergeMethod = MergeMethod::Squash,
         "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::NAMES);

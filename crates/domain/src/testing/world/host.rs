@@ -25,6 +25,7 @@ impl World {
     pub fn run(&mut self, effect: &Effect) {
         let facts = match effect {
             Effect::InspectTarget { .. } => vec![self.target_seen()],
+            Effect::InspectDependency { on } => vec![self.dependency_seen(on)],
             Effect::BuildCandidate(build) => vec![self.build(build)],
             Effect::RunChecks(checks) => self.check(checks),
             Effect::CancelChecks { run, .. } => {
@@ -68,7 +69,8 @@ impl World {
                 Fact::LandRefused { run: land.run, because: LandRefusal::Refused { words } }
             }
             Effect::InspectTarget { .. } => Fact::TargetMissing,
-            Effect::CancelChecks { .. }
+            Effect::InspectDependency { .. }
+            | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }
@@ -110,6 +112,7 @@ impl World {
                 Fact::LandRefused { run: land.run, because }
             }
             Effect::InspectTarget { .. }
+            | Effect::InspectDependency { .. }
             | Effect::RunChecks(_)
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }

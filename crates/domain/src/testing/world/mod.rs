@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Decision, Entry, EntryState, Event, Exit, Fact, FailureCause, HostTrouble,
-    HostTroubleKind, Input, Mergeability, Mode, NumberedEffect, Outcomes, Priority, PullRequest,
-    PullRequestState, Queue, Refusal, ReportedTargets, Settings, Submission, Targets, Transition,
-    absorb, decide,
+    Actor, Command, Decision, Dependency, DependencyState, Entry, EntryState, Event, Exit, Fact,
+    FailureCause, HostTrouble, HostTroubleKind, Input, Mergeability, Mode, NumberedEffect,
+    Outcomes, Priority, PullRequest, PullRequestState, Queue, Refusal, ReportedTargets, Settings,
+    Submission, Targets, Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 
@@ -77,6 +77,7 @@ struct Proposed {
     base: BranchName,
     draft: bool,
     mergeability: Mergeability,
+    depends_on: Vec<Dependency>,
 }
 
 /// A queue and the world around it.
@@ -108,6 +109,8 @@ pub struct World {
     pub events: Vec<Event>,
     /// Pull requests that ended in the last step.
     pub ended: BTreeSet<PrNumber>,
+    /// Pull requests whose public state may have changed in the last step.
+    pub shown: BTreeSet<PrNumber>,
     /// The entries that the queue landed, as they were stored last.
     pub merged: BTreeMap<EntryId, Entry>,
     /// Whether submissions report targets, if the mode requires them.
@@ -164,6 +167,7 @@ impl World {
             decisions: Vec::new(),
             events: Vec::new(),
             ended: BTreeSet::new(),
+            shown: BTreeSet::new(),
             merged: BTreeMap::new(),
             reports_targets: true,
             rules,
@@ -206,6 +210,7 @@ impl World {
             base: main,
             draft: false,
             mergeability: Mergeability::Mergeable,
+            depends_on: Vec::new(),
         });
         let head = Self::head_of(pr, proposed.version);
         PullRequest::builder(PrNumber(pr), head, proposed.base.clone())
@@ -214,6 +219,7 @@ impl World {
             .state(proposed.state)
             .draft(proposed.draft)
             .mergeability(proposed.mergeability.clone())
+            .depends_on(proposed.depends_on.clone())
             .url(format!("http://localhost/{pr}"))
             .build()
             .expect("a number and a short title")
@@ -238,6 +244,7 @@ impl World {
         self.decisions = transition.decisions;
         self.requests.extend(transition.events.iter().filter_map(ExternalRequest::of));
         self.events = transition.events;
+        self.shown = transition.shown;
         self.outbox.extend(transition.effects);
         self.queue = transition.queue;
         self.journal.push((self.at, input));
@@ -356,6 +363,22 @@ impl World {
         self.change(pr, |it| it.mergeability = mergeability);
     }
 
+    /// Changes what the description of a pull request names as dependencies.
+    pub fn depend(&mut self, pr: u32, on: impl IntoIterator<Item = Dependency>) {
+        let depends_on = on.into_iter().collect();
+        self.change(pr, |it| it.depends_on = depends_on);
+    }
+
+    /// The state of a dependency on the host, which knows only the pull requests of this world.
+    pub fn dependency_state(&self, on: &Dependency) -> DependencyState {
+        let Dependency::Own(pr) = on else { return DependencyState::Missing };
+        self.proposed.get(&pr.0).map_or(DependencyState::Missing, |it| it.state.into())
+    }
+
+    fn dependency_seen(&self, on: &Dependency) -> Fact {
+        Fact::DependencySeen { on: on.clone(), state: self.dependency_state(on) }
+    }
+
     /// The rules, which a test may change at any time.
     pub const fn rules_mut(&mut self) -> &mut Rules {
         &mut self.rules
@@ -427,13 +450,20 @@ impl World {
         panic!("the queue does not settle");
     }
 
-    /// Queues a read of every live pull request, as a reconcile loop does.
+    /// Queues a read of every live pull request and every dependency, as a reconcile loop does.
     pub fn reconcile(&mut self) {
         self.facts.push(self.target_seen());
         let live: Vec<u32> = self.queue.entries_in_order().map(|entry| entry.pr.0).collect();
         for pr in live {
             let pull_request = Box::new(self.pull_request(pr));
             self.facts.push(Fact::PullRequestSeen { pull_request, read_at: self.at });
+        }
+        let is_live = |on: &&Dependency| matches!(on, Dependency::Own(pr) if self.queue.entry_of(*pr).is_some());
+        let dependencies = self.queue.dependencies().filter(|on| !is_live(on));
+        let dependencies: Vec<Dependency> = dependencies.cloned().collect();
+        for on in dependencies {
+            let seen = self.dependency_seen(&on);
+            self.facts.push(seen);
         }
     }
 
