@@ -97,6 +97,18 @@ webhooks MESSAGES='10000' KILLS='10':
     cargo build -p signalbox
     SIGNALBOX_WEBHOOK_MESSAGES={{MESSAGES}} SIGNALBOX_WEBHOOK_KILLS={{KILLS}} cargo nextest run --profile proof -p signalbox-tests --test it nothing_is_lost
 
+# Long tests for a night: random histories, seeds, fuzzers, kills and a day on a GitHub double, at many
+# times their CI size. Takes hours
+[group('test')]
+nightly:
+    just model 100000
+    just simulate 5000
+    just fuzz 200000
+    just fuzz-api 100
+    just webhooks 10000 10
+    just github-day 500
+    just policies
+
 # Measure operations against floors: all operations, or the named ones; writes target/bench.json
 [group('test')]
 bench *ARGS:
