@@ -59,6 +59,27 @@ async fn tests_not_known_to_be_flaky_come_first() {
 }
 
 #[actix_web::test]
+async fn dependencies_are_shown_with_their_states() {
+    let house = house(&["a"]).await;
+    let pr = house.host.open(&calc(), "main", &[("b", "b")]);
+    let description = "Depends-On: #1, #9, <script>alert(1)</script>";
+    house.host.edit(&calc(), pr, |it| description.clone_into(&mut it.body));
+    let queues = &house.pages.queues;
+    queues
+        .submit(&house.caller, &calc(), &main_branch(), pr, SubmitOptions::default())
+        .await
+        .expect("submitted");
+    house.settle_but(&[EffectClass::Checks]).await;
+    let page = house.admin().await.get(&format!("{PAGE}{pr}")).await;
+    let why = "Its description names dependencies that the server cannot find: #9";
+    for words in [why, "#1: not merged yet", "#9: not found"] {
+        assert!(page.body.contains(words), "{words}: {}", page.body);
+    }
+    let shown = "&#60;script&#62;alert(1)&#60;/script&#62;: not found";
+    assert!(page.body.contains(shown) && !page.body.contains("<script>alert"), "{}", page.body);
+}
+
+#[actix_web::test]
 async fn neighbours_in_the_line_are_shown_and_at_most_five_on_each_side() {
     let files: Vec<String> = (1..=13).map(|at| format!("file-{at}")).collect();
     let house = house(&files.iter().map(String::as_str).collect::<Vec<_>>()).await;
