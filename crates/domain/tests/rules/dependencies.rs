@@ -3,12 +3,12 @@
 use signalbox_domain::ids::{PrNumber, RepoName};
 use signalbox_domain::queue::{
     CancelReason, Command, Decision, Dependency, DependencyState, Effect, Fact, Input, Mode, Moved,
-    PrState, Reason, Refusal, RequestedState, Settings, SettingsPatch, WaitReason,
+    Reason, Refusal, RequestedState, Settings, SettingsPatch, WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
-use crate::{is_checks, run_until, states, update, waits};
+use crate::{in_line, is_checks, run_until, states, submit, update, waits};
 
 fn world(slots: u32) -> World {
     World::new(Settings::new(Mode::Single, slots).expect("valid settings"), Rules::default())
@@ -27,13 +27,6 @@ fn depend(world: &mut World, pr: u32, on: impl IntoIterator<Item = Dependency>) 
     world.absorb_all();
 }
 
-fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
-    for pr in prs {
-        world.wait(Span::seconds(1));
-        world.submit(pr, None).expect("submitted");
-    }
-}
-
 fn setting(enabled: bool) -> SettingsPatch {
     SettingsPatch { dependencies_enabled: Some(enabled), ..SettingsPatch::default() }
 }
@@ -44,11 +37,6 @@ fn ended(world: &World) -> Option<CancelReason> {
         Decision::Moved(Moved { reason: Reason::Cancelled(reason), .. }) => Some(*reason),
         _ => None,
     })
-}
-
-fn in_line(world: &World) -> Vec<u32> {
-    let line = states(world).into_iter().filter(|(_, state)| *state != PrState::NotReady);
-    line.map(|(pr, _)| pr).collect()
 }
 
 #[test]
@@ -172,8 +160,8 @@ fn a_dependency_that_is_added_in_the_line_and_has_merged_changes_nothing() {
     assert_eq!((world.landed.as_slice(), runs.count()), ([1].as_slice(), 1));
 }
 
-#[test]
-fn a_landing_entry_is_not_cancelled() {
+/// #1 is landing when the setting is turned on, and depends on an open pull request.
+fn landing_before_its_dependency() -> World {
     let mut world = world(1);
     update(&mut world, setting(false), None);
     world.pull_request(7);
@@ -185,6 +173,12 @@ fn a_landing_entry_is_not_cancelled() {
     world.run(&inspect.effect);
     world.absorb_all();
     assert_eq!(in_line(&world), [1], "it is landing");
+    world
+}
+
+#[test]
+fn a_landing_entry_is_not_cancelled() {
+    let mut world = landing_before_its_dependency();
     let run = world.queue.header.landing.as_ref().expect("it is landing").run;
     world.take_in(&Fact::AnswerLost { run });
     assert_eq!(in_line(&world), [1], "it may have landed");
@@ -194,17 +188,7 @@ fn a_landing_entry_is_not_cancelled() {
 
 #[test]
 fn an_entry_whose_landing_is_refused_after_a_change_of_the_setting_is_cancelled() {
-    let mut world = world(1);
-    update(&mut world, setting(false), None);
-    world.pull_request(7);
-    depend(&mut world, 1, [own(7)]);
-    submit(&mut world, [1]);
-    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
-    update(&mut world, setting(true), None);
-    let inspect = world.outbox.pop().expect("the dependency is read");
-    world.run(&inspect.effect);
-    world.absorb_all();
-    assert_eq!(in_line(&world), [1], "it is landing");
+    let mut world = landing_before_its_dependency();
     world.push_target();
     while !states(&world).is_empty() {
         assert!(world.step(), "it is cancelled");

@@ -88,6 +88,20 @@ fn in_batches(size: u32) -> SettingsPatch {
     }
 }
 
+/// Submits pull requests, one each second.
+fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
+    for pr in prs {
+        world.wait(Span::seconds(1));
+        world.submit(pr, None).expect("submitted");
+    }
+}
+
+/// The pull requests in the line, in order.
+fn in_line(world: &World) -> Vec<u32> {
+    let line = states(world).into_iter().filter(|(_, state)| *state != PrState::NotReady);
+    line.map(|(pr, _)| pr).collect()
+}
+
 fn states(world: &World) -> Vec<(u32, PrState)> {
     world.queue.entries_in_order().map(|it| (it.pr.0, it.state.name())).collect()
 }

@@ -8,7 +8,7 @@ use signalbox_domain::queue::{
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
-use crate::{bad, build_all, checks_end, decisions, in_batches, run_until, update, waits};
+use crate::{bad, build_all, checks_end, decisions, in_batches, run_until, submit, update, waits};
 
 /// A queue of which every third pull request failed lately: one passes with 66 %, two with 44 %.
 fn world(patch: &SettingsPatch, rules: Rules) -> World {
@@ -27,13 +27,6 @@ fn none() -> SettingsPatch {
 
 fn threshold(percent: u32) -> SettingsPatch {
     SettingsPatch { pretest_threshold: Some(percent), ..none() }
-}
-
-fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
-    for pr in prs {
-        world.wait(Span::seconds(1));
-        world.submit(pr, None).expect("submitted");
-    }
 }
 
 /// The pull requests of each pretest, and the probability in percent.

@@ -2,29 +2,17 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, Fact, Mode, PrState, RequestedState, Settings, SettingsPatch, WaitReason,
+    Command, Fact, Mode, RequestedState, Settings, SettingsPatch, WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
-use crate::{is_checks, run_until, states, update, waits};
+use crate::{in_line, is_checks, run_until, states, submit, update, waits};
 
 fn world(author_limit: u32) -> World {
     let mut settings = Settings::new(Mode::Single, 1).expect("valid settings");
     settings.author_limit = author_limit;
     World::new(settings, Rules::default())
-}
-
-fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
-    for pr in prs {
-        world.wait(Span::seconds(1));
-        world.submit(pr, None).expect("submitted");
-    }
-}
-
-fn in_line(world: &World) -> Vec<u32> {
-    let line = states(world).into_iter().filter(|(_, state)| *state != PrState::NotReady);
-    line.map(|(pr, _)| pr).collect()
 }
 
 #[test]
