@@ -2,9 +2,7 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{GitHost, HostError, PullRequestQuery, Repository};
-use signalbox_domain::queue::{
-    Dependency, DependencyState, EntryState, Exit, PullRequest, PullRequestState,
-};
+use signalbox_domain::queue::{Dependency, DependencyState, PullRequest, PullRequestState};
 
 use super::{Error, QueueContext};
 
@@ -64,11 +62,7 @@ async fn landed(
     let stores = &context.stores;
     for key in stores.queues.list(Some(repository.org), Some(repository.id)).await? {
         let entry = stores.reads.entry(key.queue, seen.number).await?;
-        let is_landed = entry.is_some_and(|entry| {
-            matches!(entry.state, EntryState::Ended(Exit::Merged { .. }))
-                && entry.pull_request.head == seen.head
-        });
-        if is_landed {
+        if entry.is_some_and(|entry| entry.has_merged_with(&seen.head)) {
             return Ok(true);
         }
     }

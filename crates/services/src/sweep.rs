@@ -143,7 +143,9 @@ impl Sweeper {
                 }
             }
         }
-        self.read_at().retain(|queue, _| all.iter().any(|(key, _)| key.queue == *queue));
+        let queues: BTreeSet<QueueRef> = all.iter().map(|(key, _)| key.queue).collect();
+        self.read_at().retain(|queue, _| queues.contains(queue));
+        self.followed().retain(|queue, _| queues.contains(queue));
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Culprit, DependencyState, Exit, FailedTests, NextStep, RetryClass, WaitReason,
+    Culprit, DependencyState, Exit, FailedTests, MAX_DEPENDENCIES, NextStep, RetryClass, WaitReason,
 };
 use signalbox_domain::time::Timestamp;
 
@@ -49,7 +49,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::HostMergeability { detail } => says("Not mergeable", "warning", Tone::Warning, "the git host reports that it is not mergeable", format!("the host reports: {detail}").into(), "Resolve what the host reports; it then enters the line automatically.".into()),
         WaitReason::Dependencies { on } => says("Waiting for dependencies", "clock", Tone::Waiting, "the pull requests that it depends on have not merged yet", depends_on(on, "which has not merged yet", "which have not merged yet").into(), "Enters the line when its dependencies have merged.".into()),
         WaitReason::DependencyClosed { on } => says("Dependency closed", "warning", Tone::Warning, "a pull request that it depends on was closed without merging", depends_on(on, "which was closed without merging", "which were closed without merging").into(), "Reopen and merge it, or remove its `Depends-On` line from the description.".into()),
-        WaitReason::DependencyUnknown { on } => says("Dependency not found", "warning", Tone::Warning, "its description names a dependency that the server cannot find", format!("its description names dependencies that the server cannot find: {}", on.join(", ")).into(), "Correct the `Depends-On` line in the description: at most 10 pull requests, each as `#12`, `owner/name#12` or a URL, in repositories that this server can read.".into()),
+        WaitReason::DependencyUnknown { on } => says("Dependency not found", "warning", Tone::Warning, "its description names a dependency that the server cannot find", format!("its description names dependencies that the server cannot find: {}", on.join(", ")).into(), format!("Correct the `Depends-On` line in the description: at most {MAX_DEPENDENCIES} pull requests, each as `#12`, `owner/name#12` or a URL, in repositories that this server can read.").into()),
         WaitReason::DependencyCycle { prs } => says("Dependency cycle", "warning", Tone::Warning, "pull requests depend on one another", match prs.as_slice() {
             [_] => "it depends on itself".to_owned(),
             _ => format!("they depend on one another: {}", around(prs)),

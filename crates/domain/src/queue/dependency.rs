@@ -122,14 +122,16 @@ impl Dependency {
             };
             for part in without_link_texts(value).split([',', ';']) {
                 for dependency in of_part(part, own, any_case) {
-                    if !found.contains(&dependency) {
-                        found.push(dependency);
+                    if found.contains(&dependency) {
+                        continue;
                     }
+                    if found.len() == MAX_DEPENDENCIES {
+                        let text = format!("more than {MAX_DEPENDENCIES} dependencies");
+                        return vec![Self::Unknown(text)];
+                    }
+                    found.push(dependency);
                 }
             }
-        }
-        if found.len() > MAX_DEPENDENCIES {
-            return vec![Self::Unknown(format!("more than {MAX_DEPENDENCIES} dependencies"))];
         }
         found
     }

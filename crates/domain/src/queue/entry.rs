@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ids::{BranchName, EntryId, PrNumber, RunId, TreeId};
+use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::Timestamp;
 
 use super::{
@@ -240,6 +240,12 @@ impl Entry {
     /// The batch that is tested beside the line with this entry in it.
     pub fn aside(&self) -> Option<u64> {
         self.part.as_ref().filter(|part| part.aside).map(|part| part.batch)
+    }
+
+    /// Whether it has merged with this head.
+    pub fn has_merged_with(&self, head: &Sha) -> bool {
+        matches!(self.state, EntryState::Ended(Exit::Merged { .. }))
+            && self.pull_request.head == *head
     }
 
     /// The dependencies that have not merged.
