@@ -5,6 +5,7 @@ mod dependencies;
 mod evidence;
 mod fairness;
 mod system;
+mod targets;
 
 use serde_json::json;
 use signalbox_domain::ids::Sha;

@@ -153,6 +153,14 @@ impl System {
         entry["waitReason"]["kind"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// The impacted targets of a pull request under test.
+    pub(crate) async fn targets(&self, change: &Change) -> Value {
+        let entry = json!({ "pr": { "number": change.pr.0 } });
+        let entry = self.call("getSubmittedPullRequest", entry).await;
+        let run = json!({ "testRunId": entry["testRunId"] });
+        self.call("getMergeQueueTestingDetails", run).await["impactedTargets"].clone()
+    }
+
     pub(crate) async fn until_waits(&self, change: &Change, kind: &str) {
         let what = format!("#{} waits: {kind}", change.pr);
         self.until(&what, async |it: &Self| it.waits(change).await == kind).await;

@@ -439,3 +439,41 @@ fn pull_requests_of_github_become_a_history() {
     let table = succeeded(&signalbox(input.path(), &[], &simulate));
     assert!(table.contains("has no settings"), "{table}");
 }
+
+#[test]
+fn rules_for_impacted_targets_can_be_tried() {
+    let folder = TempDir::new().expect("a folder");
+    let file = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("written");
+    };
+    file("rules", "api/** api web\n\n docs/** NONE\nCargo.lock ALL\n");
+    file("wrong", "api/** api\napi/**\n");
+    let tried = |rules: &str, paths: &str, options: &[&str]| {
+        file("paths", paths);
+        let paths = std::fs::File::open(folder.path().join("paths")).expect("opened");
+        let mut command = Command::new(program());
+        command.current_dir(folder.path()).stdin(paths);
+        command.args(["queue", "targets", "--rules", rules]).args(options);
+        command.output().expect("it can be run")
+    };
+    let shown = succeeded(&tried("rules", "api/a b.rs\ndocs/\u{1b}x\n", &[]));
+    assert_eq!(shown, "api/a b.rs: api/** api web\ndocs/�x: docs/** NONE\nTargets: api web\n");
+    let shown = succeeded(&tried("rules", "Makefile\0docs/x\0", &[]));
+    let all = "All targets: no rule matches Makefile\n";
+    assert_eq!(shown, format!("Makefile: no rule\ndocs/x: docs/** NONE\n{all}"));
+    assert_eq!(succeeded(&tried("rules", "docs/x\n", &[])), "docs/x: docs/** NONE\nNo targets\n");
+    let shown = succeeded(&tried("rules", "Cargo.lock\n", &["--json"]));
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    let expected = json!({
+        "impactedTargets": "ALL",
+        "whyAll": "Cargo.lock matches the rule Cargo.lock ALL",
+        "paths": [{ "path": "Cargo.lock", "rules": ["Cargo.lock ALL"] }],
+    });
+    assert_eq!(shown, expected);
+    let words = refusal(&tried("wrong", "a\n", &[]), 2);
+    let rule =
+        "invalid rule: \"api/**\" has no targets: add target names, ALL, or NONE after the pattern";
+    assert_eq!(words, format!("signalbox: wrong: {rule}"));
+    let words = complaint(&tried("missing", "a\n", &[]));
+    assert!(words.starts_with("signalbox: missing: "), "{words}");
+}

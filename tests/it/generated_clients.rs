@@ -183,8 +183,8 @@ async fn openapi_generator_makes_a_client_in_go_that_works() {
 
 /// The description with the repository and the branch of the test, so that the fuzzer gets past looking
 /// them up, without idempotency keys, which it gives the same value in requests that differ, without
-/// a format that it cannot write, with webhooks for named hosts and with two freezes: a schema cannot say
-/// which addresses a host may have, and which times and time zones there are.
+/// a format that it cannot write, with webhooks for named hosts and with a few rules: a schema cannot say
+/// which addresses a host may have, which times and time zones there are, and which patterns are complete.
 fn narrowed() -> String {
     let text = signalbox::openapi_document();
     let mut document: Value = serde_json::from_str(&text).expect("JSON");
@@ -201,10 +201,14 @@ fn narrowed() -> String {
     let url = url.replace(port, "(:([1-9][0-9]{0,3})?)?");
     document["components"]["schemas"]["HookText"]["pattern"] = json!(url);
     let schemas = document["components"]["schemas"].as_object_mut().expect("schemas");
-    for freeze in schemas.values_mut().filter_map(|it| it.pointer_mut("/properties/freezes/items"))
-    {
-        *freeze =
-            json!({"enum": ["22:00/06:00[UTC]", "Fri 16:00/Mon 08:00[Europe/Berlin] weekend"]});
+    for (setting, rules) in [
+        ("freezes", ["22:00/06:00[UTC]", "Fri 16:00/Mon 08:00[Europe/Berlin] weekend"]),
+        ("impactedTargetRules", ["api/** api web", "**/*.md NONE"]),
+    ] {
+        let items = format!("/properties/{setting}/items");
+        for rule in schemas.values_mut().filter_map(|it| it.pointer_mut(&items)) {
+            *rule = json!({"enum": rules});
+        }
     }
     let paths = document["paths"].as_object_mut().expect("paths");
     for operation in paths.values_mut().filter_map(|item| item.get_mut("post")) {
@@ -218,12 +222,32 @@ fn narrowed() -> String {
     document.to_string().replace("github.com", "git.local")
 }
 
-#[test]
-fn the_description_of_freezes_has_the_form_of_their_rules() {
+/// The schema of a rule of this setting in a request.
+fn schema_of_rule(setting: &str) -> jsonschema::Validator {
     let document: Value = serde_json::from_str(&signalbox::openapi_document()).expect("JSON");
     let schema = &document["components"]["schemas"]["UpdateRequest"];
-    let schema = jsonschema::validator_for(&schema["properties"]["freezes"]["items"]);
-    let schema = schema.expect("a schema");
+    jsonschema::validator_for(&schema["properties"][setting]["items"]).expect("a schema")
+}
+
+#[test]
+fn the_description_of_target_rules_has_their_form() {
+    let schema = schema_of_rule("impactedTargetRules");
+    let accepted = |rule: &str| {
+        Settings::builder().impacted_target_rules(vec![rule.to_owned()]).build().is_ok()
+    };
+    for rule in ["api/** api web", " a  b ", "**/*.[ch] //lib:c", "docs/** NONE", "\u{fc}/** ALL"] {
+        assert!(accepted(rule) && schema.is_valid(&json!(rule)), "{rule}");
+    }
+    for rule in
+        ["", " ", "api/**", "/api/** api", "!a b", "api/ api", "/ a", "a b,c", "a\tb", "a b\n"]
+    {
+        assert!(!accepted(rule) && !schema.is_valid(&json!(rule)), "{rule:?}");
+    }
+}
+
+#[test]
+fn the_description_of_freezes_has_the_form_of_their_rules() {
+    let schema = schema_of_rule("freezes");
     let accepted = |rule: &str| Settings::builder().freezes(vec![rule.to_owned()]).build().is_ok();
     for rule in [
         "22:00/06:00[UTC]",

@@ -47,6 +47,7 @@ mod strangers;
 mod strangers_mix;
 mod strategies;
 mod streams;
+mod targets;
 mod telemetry;
 mod terraform;
 mod trouble;

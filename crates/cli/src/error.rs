@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use signalbox_client::{ClientError, StatusCode};
+use signalbox_domain::queue::InvalidTargetRule;
 use signalbox_simulator::SimulationError;
 use signalbox_terminal::Exit;
 use thiserror::Error;
@@ -24,6 +25,14 @@ pub enum CliError {
     /// An invalid setting of a queue.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// A file of rules for impacted targets has an invalid one.
+    #[error("{}: invalid rule: {invalid}", file.display())]
+    TargetRule {
+        /// The file.
+        file: PathBuf,
+        /// The rule of the syntax that it breaks.
+        invalid: InvalidTargetRule,
+    },
     /// A simulation has no result.
     #[error(transparent)]
     Simulation(SimulationError),
@@ -168,6 +177,7 @@ impl CliError {
             Self::Client { call } => of_call(call),
             Self::NoToken
             | Self::Setting(_)
+            | Self::TargetRule { .. }
             | Self::Pattern { .. }
             | Self::Since { .. }
             | Self::Layout { .. } => Exit::Usage,

@@ -11,6 +11,7 @@ mod queue;
 mod queue_history;
 mod queue_set;
 mod queue_status;
+mod queue_targets;
 mod queue_watch;
 mod queue_why;
 mod server;

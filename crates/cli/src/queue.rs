@@ -1,5 +1,6 @@
 //! `signalbox queue`: the queue operations of the API.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -11,7 +12,9 @@ use signalbox_terminal::{Format, say_json};
 use signalbox_wording::shell_word;
 
 use crate::server::{Repository, Server, repo, show};
-use crate::{CliError, queue_history, queue_set, queue_status, queue_watch, queue_why};
+use crate::{
+    CliError, queue_history, queue_set, queue_status, queue_targets, queue_watch, queue_why,
+};
 
 /// The server and the queue.
 #[derive(Args)]
@@ -118,6 +121,17 @@ pub enum Queue {
         #[command(flatten)]
         place: QueueArgs,
     },
+    /// Show the impacted targets that rules compute for changed paths. Reads the paths from standard input,
+    /// separated by line breaks or NUL characters. Needs no server.
+    #[command(after_help = "Example: git diff -z --name-only --no-renames origin/main... | \
+                      signalbox queue targets --rules rules.txt")]
+    Targets {
+        /// A file with rules in the syntax of the setting impactedTargetRules, one per line.
+        #[arg(long, value_name = "FILE")]
+        rules: PathBuf,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Submit a pull request.
     #[command(
         after_help = "Exit codes with --wait: 0 merged, 3 failed, 4 cancelled; others as signalbox --help lists. \
@@ -211,6 +225,7 @@ async fn run(action: Queue) -> Result<Option<(QueueArgs, u32)>, CliError> {
             let settings = queue_set::settings(&settings)?;
             change(&place, QueueChange { settings, ..QueueChange::default() }, "changed").await
         }
+        Queue::Targets { rules, format } => queue_targets::targets(&rules, format),
         Queue::Status { place } => queue_status::status(&place).await,
         Queue::Watch { until_empty, place } => queue_watch::watch(&place, until_empty).await,
         Queue::Show { number, place } => {

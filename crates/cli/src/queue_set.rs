@@ -48,7 +48,7 @@ fn values(spec: &SettingSpec) -> String {
         SettingKind::Text { .. } => "TEXT".to_owned(),
         SettingKind::Names { .. } => "NAME,NAME...".to_owned(),
         SettingKind::Rules => "PATTERN,PATTERN...".to_owned(),
-        SettingKind::Freezes => "START/END[TIME ZONE] REASON,...".to_owned(),
+        SettingKind::Lines(syntax) => format!("{},...", syntax.form()),
     }
 }
 

@@ -163,6 +163,7 @@ impl Host {
                 vec![Fact::Landed { run: land.run, sha, tree, composition: None }]
             }
             Effect::InspectDependency { .. }
+            | Effect::ComputeTargets { .. }
             | Effect::CancelChecks { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }

@@ -14,6 +14,7 @@ use signalbox_domain::time::Timestamp;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
+use crate::bounded;
 use crate::commit::{COMMITTER, RawCommit, written};
 use crate::done::Done;
 use crate::processes::Processes;
@@ -95,6 +96,20 @@ impl Git {
     /// Calls git and wants it to succeed.
     pub(crate) async fn ok(&self, args: &[&str]) -> Result<Done, HostError> {
         self.call(args).await?.succeeded()
+    }
+
+    /// The output of a call that must succeed; `None` if it is longer than `most` bytes; git is
+    /// then killed.
+    pub(crate) async fn ok_up_to(
+        &self,
+        args: &[&str],
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, HostError> {
+        let mut command = self.command();
+        command.args(args);
+        let is_option = |arg: &&&str| arg.starts_with('-') || arg.contains('=');
+        let what = args.iter().find(|arg| !is_option(arg)).copied().unwrap_or_default();
+        bounded::output(TIME_LIMIT, command, what, most).await
     }
 
     /// The commit of a ref. `None` when there is none of that name in a repository that can be
@@ -328,16 +343,16 @@ async fn finish(command: Command, what: &str, input: Option<&str>) -> Result<Don
 }
 
 /// The processes of a call of git, which starts others to fetch. They are killed when it is dropped.
-struct ProcessGroup(Option<Pid>);
+pub(crate) struct ProcessGroup(Option<Pid>);
 
 impl ProcessGroup {
     /// The group of a process that was started as its leader.
-    fn of(child: &Child) -> Self {
+    pub(crate) fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)))
     }
 
     /// Leaves them as they are.
-    fn release(mut self) {
+    pub(crate) fn release(mut self) {
         self.0 = None;
     }
 }

@@ -11,15 +11,15 @@ use signalbox_domain::ports::{
     PullRequestQuery, PullRequestStore, Repository, Snapshot, StoreError, TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, Change, Composition, HostStatuses, Land, Mismatch, PullRequest,
-    PullRequestState,
+    BuildCandidate, Change, ChangedPaths, Composition, HostStatuses, Land, MergeMethod, Mismatch,
+    PullRequest, PullRequestState,
 };
 
 use crate::config::{self, Required};
 use crate::git::{Git, parse_sha};
 use crate::processes::Processes;
 use crate::snapshot::{self, MergedSets};
-use crate::{candidate, land, landed, proof};
+use crate::{candidate, changes, land, landed, proof};
 
 /// The prefixes of the queue's own branches.
 pub(crate) const TEST_BRANCHES: [&str; 2] =
@@ -191,6 +191,16 @@ impl GitHost for PlainGitHost {
         branch: &BranchName,
     ) -> Result<Option<Head>, HostError> {
         self.git(repository)?.head(&format!("refs/heads/{branch}")).await
+    }
+
+    async fn changed_paths(
+        &self,
+        repository: &Repository,
+        target: &Sha,
+        head: &Sha,
+        method: MergeMethod,
+    ) -> Result<ChangedPaths, HostError> {
+        changes::paths(&self.git(repository)?, target, head, method).await
     }
 
     async fn required_statuses(

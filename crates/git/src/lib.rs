@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+mod bounded;
 mod candidate;
+mod changes;
 mod checkout;
 mod checks;
 mod commit;

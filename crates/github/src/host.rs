@@ -10,7 +10,8 @@ use signalbox_domain::ports::{
     PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, Composition, HostStatuses, Land, Mismatch, PullRequest,
+    BuildCandidate, ChangedPaths, Composition, HostStatuses, Land, MergeMethod, Mismatch,
+    PullRequest,
 };
 use signalbox_domain::time::Span;
 use signalbox_hosts::Recomputer;
@@ -206,6 +207,18 @@ impl GitHost for GitHubHost {
     ) -> Result<Option<Head>, HostError> {
         let name = &repository.name;
         self.noted(name, "reading branches", self.head_of(name, branch.as_str()).await)
+    }
+
+    async fn changed_paths(
+        &self,
+        repository: &Repository,
+        target: &Sha,
+        head: &Sha,
+        method: MergeMethod,
+    ) -> Result<ChangedPaths, HostError> {
+        let name = &repository.name;
+        let read = self.read_changed_paths(name, target, head, method).await;
+        self.noted(name, "comparing commits", read)
     }
 
     async fn required_statuses(

@@ -3,6 +3,7 @@
 mod announce;
 mod branches;
 mod candidate;
+mod changes;
 mod checks;
 mod client;
 mod complaints;

@@ -141,6 +141,13 @@ impl ChangedFile {
     }
 }
 
+/// The files of a commit.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct CommitFiles {
+    #[serde(default)]
+    pub(crate) files: Option<Vec<ChangedFile>>,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Comparison {
     pub(crate) status: Option<String>,

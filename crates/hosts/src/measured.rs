@@ -10,7 +10,8 @@ use signalbox_domain::ports::{
     PastLanding, PullRequestQuery, Repository, Snapshot, TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, Composition, HostStatuses, Land, Mismatch, PullRequest,
+    BuildCandidate, ChangedPaths, Composition, HostStatuses, Land, MergeMethod, Mismatch,
+    PullRequest,
 };
 
 /// A host, and the observer of its calls.
@@ -74,6 +75,16 @@ impl GitHost for Measured {
         branch: &BranchName,
     ) -> Result<Option<Head>, HostError> {
         self.call("head", self.host.head(repository, branch)).await
+    }
+
+    async fn changed_paths(
+        &self,
+        repository: &Repository,
+        target: &Sha,
+        head: &Sha,
+        method: MergeMethod,
+    ) -> Result<ChangedPaths, HostError> {
+        self.call("changed_paths", self.host.changed_paths(repository, target, head, method)).await
     }
 
     async fn required_statuses(

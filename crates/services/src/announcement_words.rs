@@ -72,7 +72,7 @@ impl AnnouncementText {
         };
         let (state, why, more) = match &entry.state {
             EntryState::NotReady => {
-                let missing = entry.readiness(&queue.header.branch, queue.mode()).missing();
+                let missing = entry.readiness(&queue.header).missing();
                 let of_queue = || {
                     let waits = view_entry(queue, entry.pr).and_then(|view| view.waits);
                     waits.filter(|reason| {

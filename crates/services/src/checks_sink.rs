@@ -35,6 +35,7 @@ impl QueueSink {
             Effect::RunChecks(checks) => Some((checks.run, checks.candidate.sha.clone())),
             Effect::InspectTarget { .. }
             | Effect::InspectDependency { .. }
+            | Effect::ComputeTargets { .. }
             | Effect::BuildCandidate(_)
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }

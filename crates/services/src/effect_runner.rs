@@ -17,9 +17,9 @@ use signalbox_domain::time::{Span, Timestamp};
 
 use super::candidate::{self, Verdict};
 use super::checks_sink::QueueSink;
-use super::dependencies;
 use super::landings::{self, LandingsCheck, LookError};
 use super::{Error, QueueContext, QueueService};
+use super::{dependencies, targets};
 
 /// The duration of a lease, in seconds; renewed during the work.
 const LEASE_SECONDS: u32 = 12;
@@ -212,6 +212,16 @@ impl EffectRunner {
                 let state = dependencies::read(&self.context, host, repository, on).await?;
                 state.map(|state| one(Fact::DependencySeen { on: on.clone(), state }))
             }
+            Effect::ComputeTargets { pr, head, revision } => {
+                let queue = self.queues.state(leased.queue).await?;
+                let queue = queue.filter(|queue| is_wanted(queue, &leased.effect));
+                let Some(queue) = queue else { return Ok(Ok(Outcome::Done)) };
+                let computed = targets::compute(host, repository, &queue.header, head).await;
+                let computed = computed
+                    .or_else(|error| targets::or_all_targets(&queue, leased, *pr, error, read_at));
+                let (pr, head, revision) = (*pr, head.clone(), *revision);
+                computed.map(|computed| one(Fact::TargetsComputed { pr, head, revision, computed }))
+            }
             Effect::BuildCandidate(build) => {
                 let order = candidate::Order { queue: leased.queue, repository, build, read_at };
                 let verdict = candidate::build(&self.context, &self.queues, host, &order).await?;
@@ -388,7 +398,7 @@ fn trouble(error: &HostError) -> Option<HostTrouble> {
 }
 
 /// Whether the whole queue waits for this effect. It does not wait for the deletion of a branch, and only
-/// dependent pull requests wait for a dependency.
+/// single pull requests wait for a dependency or for targets.
 const fn keeps_waiting(effect: &Effect) -> bool {
     match effect {
         Effect::BuildCandidate(_)
@@ -396,6 +406,7 @@ const fn keeps_waiting(effect: &Effect) -> bool {
         | Effect::Land(_)
         | Effect::InspectTarget { .. } => true,
         Effect::InspectDependency { .. }
+        | Effect::ComputeTargets { .. }
         | Effect::CancelChecks { .. }
         | Effect::FindCauses { .. }
         | Effect::CheckLandings { .. }
@@ -428,6 +439,9 @@ fn is_wanted(queue: &Queue, effect: &Effect) -> bool {
             queue.header.landing.as_ref().is_some_and(|landing| landing.run == land.run)
         }
         Effect::InspectDependency { on } => queue.waits_for(on),
+        Effect::ComputeTargets { pr, head, revision } => {
+            queue.header.rules_revision == *revision && queue.computes_targets(*pr, head)
+        }
         Effect::InspectTarget { .. }
         | Effect::CancelChecks { .. }
         | Effect::CheckLandings { .. }
@@ -450,6 +464,7 @@ fn is_final(effect: &Effect, error: &HostError) -> bool {
         },
         Effect::InspectTarget { .. }
         | Effect::InspectDependency { .. }
+        | Effect::ComputeTargets { .. }
         | Effect::CheckLandings { .. } => false,
         Effect::CancelChecks { .. }
         | Effect::FindCauses { .. }
@@ -469,6 +484,7 @@ fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
         }
         Effect::InspectTarget { .. }
         | Effect::InspectDependency { .. }
+        | Effect::ComputeTargets { .. }
         | Effect::CancelChecks { .. }
         | Effect::FindCauses { .. }
         | Effect::CheckLandings { .. }

@@ -77,6 +77,7 @@ impl HintService {
         if !is_head {
             return Ok(false);
         }
+        self.queues.catches_up(queue, repository, *pr, sha).await?;
         let command = Command::SetTargets { pr: *pr, targets: report.targets.clone() };
         self.queues.step(queue, repository, &report.branch, Input::Command(command), None).await?;
         let now = self.context.clock.now();

@@ -198,7 +198,7 @@ pub(super) fn stored_snapshot(queue: &Queue, entry: Entry) -> EntrySnapshot {
     let live = live_snapshot(queue, entry.pr).filter(|live| live.entry.state == entry.state);
     live.unwrap_or_else(|| EntrySnapshot {
         state: entry.state.name(),
-        readiness: entry.readiness(&queue.header.branch, queue.mode()),
+        readiness: entry.readiness(&queue.header),
         waits: None,
         position: None,
         entry,

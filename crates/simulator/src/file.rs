@@ -155,7 +155,7 @@ fn settings_of(given: &Map<String, Value>) -> Result<Settings, String> {
 /// A value of a setting as the API writes it.
 fn read(spec: &SettingSpec, value: &Value) -> Option<SettingValue> {
     match (spec.kind, value) {
-        (SettingKind::Names { .. } | SettingKind::Freezes, Value::Array(items)) => {
+        (SettingKind::Names { .. } | SettingKind::Lines(_), Value::Array(items)) => {
             let names = items.iter().map(|item| item.as_str().map(ToOwned::to_owned));
             names.collect::<Option<Vec<String>>>().map(SettingValue::Names)
         }

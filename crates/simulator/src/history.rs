@@ -15,7 +15,7 @@ use crate::{Areas, Change, Choice, Durations, PastStay, Sample, SimulationError}
 /// history does not contain: statuses, test results, authors, the names of targets, and runs of a pull
 /// request's own head. Timeouts are among them because the recorded durations contain the waiting for
 /// CI.
-const NOT_SIMULATED: [&str; 18] = [
+const NOT_SIMULATED: [&str; 19] = [
     "authorLimit",
     "automaticTestingTimeout",
     "batchingRules",
@@ -23,6 +23,7 @@ const NOT_SIMULATED: [&str; 18] = [
     "directMergeMode",
     "evidenceChecks",
     "evidenceWaitSeconds",
+    "impactedTargetRules",
     "infrastructureMessages",
     "infrastructureRetries",
     "knownFlakyRetries",

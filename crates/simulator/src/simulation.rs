@@ -229,9 +229,10 @@ impl<'a> World<'a> {
                 let (head, tree, read_at) = (target.sha, target.tree, self.at);
                 self.answer(Fact::TargetSeen { head, tree, read_at }, host);
             }
-            // No report of tests is ever awaited, nothing is pushed from outside, and nothing depends on
-            // another pull request.
+            // No report of tests is ever awaited, nothing is pushed from outside, nothing depends on
+            // another pull request, and targets are reported.
             Effect::InspectDependency { .. }
+            | Effect::ComputeTargets { .. }
             | Effect::FindCauses { .. }
             | Effect::DeleteBranch { .. }
             | Effect::OpenTestPullRequest { .. }

@@ -11,14 +11,15 @@ use signalbox_domain::ports::{
     CheckLog, CheckOutput, Clock as _, HostError, PullRequestQuery, StoreError,
 };
 use signalbox_domain::queue::{
-    ChangeSource, CheckConclusion, Effect, EffectClass, Mode, PrState, PullRequestState, WaitReason,
+    ChangeSource, CheckConclusion, Effect, EffectClass, Mode, PrState, PullRequestState,
+    ReportedTargets, SettingsPatch, Targets, WaitReason,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::{
-    Context, EffectRunner, EntrySnapshot, Error, Looked, QueueService, SubmitOptions, Sweeper,
-    Watch,
+    Context, EffectRunner, EntrySnapshot, Error, Looked, QueueChange, QueueService, SubmitOptions,
+    Sweeper, Watch,
 };
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
@@ -422,6 +423,63 @@ async fn a_dependency_in_another_repository_of_the_organization_is_followed() {
     assert_eq!(bench.entry(other).await.state, PrState::Merged, "the queue itself continues");
     bench.merge_on_host(&web, first);
     look().await;
+    assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+}
+
+impl Fixture {
+    async fn set(&self, settings: SettingsPatch) {
+        let change = QueueChange { settings, ..QueueChange::default() };
+        let updated = self.queues.update_queue(&self.caller, &self.repo, &self.main, change).await;
+        updated.expect("not refused");
+    }
+}
+
+fn target_rules(mode: Mode, rules: &[&str]) -> SettingsPatch {
+    let rules = rules.iter().map(|rule| (*rule).to_owned()).collect();
+    SettingsPatch {
+        mode: Some(mode),
+        impacted_target_rules: Some(rules),
+        ..SettingsPatch::default()
+    }
+}
+
+#[tokio::test]
+async fn targets_are_computed_from_the_changed_paths_on_the_host() {
+    let bench = Fixture::new(3).await;
+    bench.set(target_rules(Mode::Parallel, &["api/** api", "docs/** NONE"])).await;
+    let [api, docs, make] = ["api/a", "docs/b", "Makefile"].map(|path| bench.open(path));
+    bench.host.fail(Call::ChangedPaths, 1, Failure::Unavailable);
+    for pr in [api, docs, make] {
+        bench.submit(pr).await.expect("accepted");
+        assert_eq!(bench.waits(pr).await, Some(WaitReason::ComputingTargets));
+    }
+    bench.run_until_idle().await;
+    for pr in [api, docs, make] {
+        assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+    }
+    let targets = async |pr| {
+        let known = bench.entry(pr).await.entry.targets.clone().expect("known");
+        known.targets.clone()
+    };
+    assert_eq!(targets(api).await, Targets::Only(["api"].into_iter().collect()));
+    assert_eq!(targets(docs).await, Targets::Only([""; 0].into_iter().collect()));
+    assert_eq!(targets(make).await, Targets::All);
+    assert_eq!(bench.host.calls(Call::ChangedPaths), 4, "one of them failed");
+}
+
+#[tokio::test]
+async fn paths_are_not_read_for_reported_targets() {
+    let bench = Fixture::new(1).await;
+    bench.set(target_rules(Mode::Parallel, &["api/** api"])).await;
+    let pr = bench.open("api/a");
+    bench.submit(pr).await.expect("accepted");
+    let head = bench.host.shown(&bench.repo, pr).head;
+    let targets = ReportedTargets::only(Some(head), ["reported"]);
+    let (caller, repo, main) = (&bench.caller, &bench.repo, &bench.main);
+    bench.queues.set_targets(caller, repo, main, pr, targets.clone()).await.expect("accepted");
+    bench.run_until_idle().await;
+    assert_eq!(bench.host.calls(Call::ChangedPaths), 0);
+    assert_eq!(bench.entry(pr).await.entry.targets.as_deref(), Some(&targets));
     assert_eq!(bench.entry(pr).await.state, PrState::Merged);
 }
 

@@ -129,12 +129,9 @@ impl Named for QueuedReason {
                 Tone::Quiet,
                 "it passed on the target branch alone, and is tested again in the line",
             ),
-            Self::TargetsChanged => word(
-                "Targets changed",
-                "switch",
-                Tone::Quiet,
-                "its impacted targets were reported again",
-            ),
+            Self::TargetsChanged => {
+                word("Targets changed", "switch", Tone::Quiet, "its impacted targets changed")
+            }
             Self::CompositionMismatch => word(
                 "Wrong candidate",
                 "warning",

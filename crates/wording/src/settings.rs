@@ -41,7 +41,7 @@ fn allowed(spec: &SettingSpec) -> String {
         SettingKind::Text { max } => format!("1 to {max} bytes"),
         SettingKind::Names { .. } => "list of names".to_owned(),
         SettingKind::Rules => "list of rules".to_owned(),
-        SettingKind::Freezes => "list of freezes".to_owned(),
+        SettingKind::Lines(syntax) => format!("list of `{}`", syntax.form()),
     }
 }
 

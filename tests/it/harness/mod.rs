@@ -138,7 +138,9 @@ impl System {
 
     pub(crate) fn write(&self, files: &[(&str, &str)]) {
         for (name, text) in files {
-            std::fs::write(self.path("work").join(name), text).expect("written");
+            let path = self.path("work").join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
         }
     }
 

@@ -14,6 +14,8 @@ pub enum Call {
     PullRequest,
     /// Reading a branch's head.
     Head,
+    /// Listing the paths that a pull request changes.
+    ChangedPaths,
     /// Reading the required statuses.
     RequiredStatuses,
     /// Building a candidate.

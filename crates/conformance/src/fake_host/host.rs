@@ -10,8 +10,8 @@ use signalbox_domain::ports::{
     Landed, PastLanding, PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, Composition, ConflictWith,
-    HostStatuses, Land, Mismatch, PullRequest, PullRequestState,
+    BuildCandidate, Candidate, Change, ChangedPaths, CheckConclusion, CheckReport, Composition,
+    ConflictWith, HostStatuses, Land, MergeMethod, Mismatch, PullRequest, PullRequestState,
 };
 
 use super::faults::Faults;
@@ -190,6 +190,23 @@ impl GitHost for FakeHost {
     ) -> Result<Option<Head>, HostError> {
         self.call(Call::Head, repository, |repo| {
             Ok(repo.branches.get(branch).map(|sha| repo.head(sha)))
+        })
+    }
+
+    async fn changed_paths(
+        &self,
+        repository: &Repository,
+        target: &Sha,
+        head: &Sha,
+        method: MergeMethod,
+    ) -> Result<ChangedPaths, HostError> {
+        self.call(Call::ChangedPaths, repository, |repo| {
+            for commit in [target, head] {
+                if !repo.commits.contains_key(commit) {
+                    return Err(HostError::NotFound { what: format!("commit {commit}") });
+                }
+            }
+            Ok(repo.changed_paths(target, head, method))
         })
     }
 

@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use signalbox_domain::ids::{BranchName, PrNumber, Sha, TreeId};
 use signalbox_domain::ports::Head;
-use signalbox_domain::queue::{Candidate, CheckReport, MergeMethod, PullRequest};
+use signalbox_domain::queue::{Candidate, ChangedPaths, CheckReport, MergeMethod, PullRequest};
 
 /// The files of a commit: path to content.
 pub type Tree = BTreeMap<String, String>;
@@ -118,10 +118,36 @@ impl Repo {
 
     /// Merges the changes of `theirs` since the merge base into the tree of `ours`.
     pub(super) fn merged(&self, ours: &Sha, theirs: &Sha) -> Result<Tree, ConflictingPaths> {
-        let known: BTreeSet<Sha> = self.history(ours).into_iter().collect();
-        let base = self.history(theirs).into_iter().find(|sha| known.contains(sha));
-        let base = base.map(|sha| self.tree(&sha)).unwrap_or_default();
+        let base = self.common(ours, theirs).map(|sha| self.tree(&sha)).unwrap_or_default();
         merge(&base, &self.tree(ours), &self.tree(theirs))
+    }
+
+    /// The nearest common ancestor.
+    fn common(&self, ours: &Sha, theirs: &Sha) -> Option<Sha> {
+        let known: BTreeSet<Sha> = self.history(ours).into_iter().collect();
+        self.history(theirs).into_iter().find(|sha| known.contains(sha))
+    }
+
+    /// The paths that applying `head` to `onto` can change.
+    pub(super) fn changed_paths(
+        &self,
+        onto: &Sha,
+        head: &Sha,
+        method: MergeMethod,
+    ) -> ChangedPaths {
+        let Some(base) = self.common(onto, head) else {
+            return ChangedPaths::Incomplete { why: "it shares no commit with the target".into() };
+        };
+        let mut paths = differing(&self.tree(&base), &self.tree(head));
+        if method != MergeMethod::Squash {
+            for own in self.own_commits(head, onto) {
+                let parents = self.commits.get(&own).map(|it| it.parents.as_slice());
+                if let Some([parent]) = parents {
+                    paths.extend(differing(&self.tree(parent), &self.tree(&own)));
+                }
+            }
+        }
+        ChangedPaths::Complete(paths.into_iter().collect())
     }
 
     /// The commits of `head` that `onto` does not contain, oldest first.
@@ -132,6 +158,11 @@ impl Repo {
         own.reverse();
         own
     }
+}
+
+fn differing(one: &Tree, other: &Tree) -> BTreeSet<String> {
+    let paths: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    paths.into_iter().filter(|path| one.get(*path) != other.get(*path)).cloned().collect()
 }
 
 /// The id of a tree, derived from its contents.

@@ -41,6 +41,8 @@ macro_rules! git_host_conformance {
             a_change_that_adds_nothing_gets_no_commit,
             names_are_never_interpreted_as_options,
             pull_requests_are_read_as_they_are_now,
+            changed_paths_are_those_of_the_pull_request,
+            merges_hide_no_changed_path,
             branches_are_deleted_only_at_their_expected_heads,
         );
     };

@@ -1,8 +1,8 @@
 //! Properties of reading and of deleting branches.
 
-use signalbox_domain::ids::{BranchName, PrNumber};
+use signalbox_domain::ids::{BranchName, PrNumber, Sha};
 use signalbox_domain::ports::PullRequestQuery;
-use signalbox_domain::queue::{MergeMethod, PullRequestState};
+use signalbox_domain::queue::{ChangedPaths, MergeMethod, PullRequestState};
 
 use super::{Acts as _, HostWorld, build};
 
@@ -61,4 +61,108 @@ pub async fn branches_are_deleted_only_at_their_expected_heads(world: &dyn HostW
     assert_eq!(left, "");
     let others = ["for-each-ref", "--format=%(refname)", "refs/heads/signalbox-merger"];
     assert_ne!(world.place().bare(&others), "");
+}
+
+/// The changed paths of a head are those since it branched off the target, with the former names of
+/// renamed files.
+pub async fn changed_paths_are_those_of_the_pull_request(world: &dyn HostWorld) {
+    let text = "the same\n".repeat(20);
+    world.base(&[("a.txt", "a\n"), ("old/name.txt", &text), ("gone.txt", "gone\n")]);
+    let place = world.place();
+    place.git(&["checkout", "-q", "-B", "topic", "main"]);
+    place.git(&["mv", "old/name.txt", "new name.txt"]);
+    place.git(&["rm", "-q", "gone.txt"]);
+    place.commit(
+        &[("ü/-n.txt", "added\n"), ("new\nline", "x\n"), ("a.txt", "changed\n")],
+        "change topic",
+    );
+    let head = world.push("topic");
+    place.git(&["checkout", "-q", "main"]);
+    let main = world.base(&[("a.txt", "other\n"), ("late.txt", "late\n")]);
+    let method = MergeMethod::Squash;
+    let paths = async |target, head| paths(world, target, head, method).await;
+    let expected = ["a.txt", "gone.txt", "new\nline", "new name.txt", "old/name.txt", "ü/-n.txt"];
+    assert_eq!(paths(&main, &head).await, expected);
+    place.git(&["checkout", "-q", "topic"]);
+    place.git(&["merge", "-q", "-X", "ours", "-m", "catch up", "main"]);
+    let merged = world.push("topic");
+    assert_eq!(paths(&main, &merged).await, expected, "what it merges is not its own change");
+    let empty = world.branch("empty", "main", &[]);
+    assert!(paths(&main, &empty).await.is_empty());
+    assert!(paths(&head, &head).await.is_empty());
+}
+
+async fn paths(
+    world: &dyn HostWorld,
+    target: &Sha,
+    head: &Sha,
+    method: MergeMethod,
+) -> Vec<String> {
+    let listed = world.host().changed_paths(world.repository(), target, head, method).await;
+    match listed.expect("an answer") {
+        ChangedPaths::Complete(mut paths) => {
+            paths.sort_unstable();
+            paths
+        }
+        ChangedPaths::Incomplete { why } => vec![format!("INCOMPLETE: {why}")],
+    }
+}
+
+/// Whether a list is complete and has this path, or is incomplete.
+async fn may_change(
+    world: &dyn HostWorld,
+    target: &Sha,
+    head: &Sha,
+    method: MergeMethod,
+    path: &str,
+) -> bool {
+    let listed = paths(world, target, head, method).await;
+    listed.iter().any(|it| it == path || it.starts_with("INCOMPLETE"))
+}
+
+/// A merge commit cannot hide a path that landing the pull request changes: neither from a rebase, which
+/// skips the merge, nor by a second merge base.
+pub async fn merges_hide_no_changed_path(world: &dyn HostWorld) {
+    let place = world.place();
+    let main = world.base(&[("api.txt", "api\n")]);
+    place.branch("side", "main", &[("api.txt", "changed\n")]);
+    place.branch("topic", "main", &[("docs.txt", "docs\n")]);
+    place.git(&["merge", "-q", "-s", "ours", "-m", "merge side", "side"]);
+    let topic = world.push("topic");
+    let squash = paths(world, &main, &topic, MergeMethod::Squash).await;
+    assert_eq!(squash, ["docs.txt"]);
+    assert!(may_change(world, &main, &topic, MergeMethod::Rebase, "api.txt").await);
+
+    place.branch("reverting", "main", &[("api.txt", "other\n")]);
+    place.commit(&[("api.txt", "api\n"), ("docs.txt", "docs\n")], "revert");
+    let reverting = world.push("reverting");
+    assert!(may_change(world, &main, &reverting, MergeMethod::Rebase, "api.txt").await);
+
+    place.branch("landed", "main", &[("more.txt", "more\n")]);
+    place.git(&["checkout", "-q", "-B", "evil", "landed"]);
+    place.git(&["checkout", "-q", "main"]);
+    place.commit(&[("api.txt", "new\n")], "an improvement");
+    let improved = place.git(&["rev-parse", "main"]);
+    place.git(&["merge", "-q", "--no-ff", "-m", "merge landed", "landed"]);
+    let main = world.push("main");
+    place.git(&["checkout", "-q", "evil"]);
+    place.git(&["merge", "-q", "-s", "ours", "-m", "undo", &improved]);
+    place.git(&["rm", "-q", "more.txt"]);
+    place.commit(&[], "undo more");
+    let evil = world.push("evil");
+    // Compared with either merge base, the change to one of these does not show.
+    for path in ["api.txt", "more.txt"] {
+        assert!(may_change(world, &main, &evil, MergeMethod::Squash, path).await, "{path}");
+    }
+
+    place.branch("lower", "main", &[("api.txt", "lower\n")]);
+    place.branch("upper", "lower", &[("api.txt", "new\n"), ("docs.txt", "docs\n")]);
+    let upper = world.push("upper");
+    // When the lower one has landed, the upper one undoes its change.
+    assert!(may_change(world, &main, &upper, MergeMethod::MergeCommit, "api.txt").await);
+
+    place.git(&["checkout", "-q", "--orphan", "stranger"]);
+    place.commit(&[("strange.txt", "x\n")], "unrelated");
+    let stranger = world.push("stranger");
+    assert!(may_change(world, &main, &stranger, MergeMethod::Squash, "api.txt").await);
 }

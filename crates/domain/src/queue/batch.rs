@@ -58,7 +58,7 @@ fn alone(queue: &Queue, entry: &Entry) -> bool {
 /// Whether a rule of the queue keeps one of the entry's targets out of shared batches.
 fn is_isolated(queue: &Queue, entry: &Entry) -> bool {
     let rules = &queue.header.settings.batching_rules;
-    let Some(Targets::Only(targets)) = entry.targets.as_ref().map(|it| &it.targets) else {
+    let Some(Targets::Only(targets)) = entry.applied_targets().map(|it| &it.targets) else {
         return false;
     };
     rules.iter().any(|rule| targets.iter().any(|name| matches(&rule.target_pattern, name)))

@@ -137,6 +137,17 @@ pub enum Effect {
         /// The dependency.
         on: Dependency,
     },
+    /// Reads the paths that a pull request changes, and computes its impacted targets from them by the
+    /// queue's rules. Answered by `targets_computed`.
+    ComputeTargets {
+        /// The pull request.
+        pr: PrNumber,
+        /// Its head.
+        head: Sha,
+        /// The [revision](super::Header::rules_revision) of the rules. The effect is skipped once the
+        /// queue has another revision.
+        revision: u64,
+    },
     /// Builds a candidate.
     BuildCandidate(BuildCandidate),
     /// Runs the checks of a candidate.
@@ -210,6 +221,7 @@ impl Effect {
             Self::RunChecks(_) => EffectClass::Checks,
             Self::InspectTarget { .. }
             | Self::InspectDependency { .. }
+            | Self::ComputeTargets { .. }
             | Self::BuildCandidate(_)
             | Self::CancelChecks { .. }
             | Self::FindCauses { .. }
@@ -231,6 +243,7 @@ impl Effect {
             Self::Land(land) => Some(land.run),
             Self::InspectTarget { .. }
             | Self::InspectDependency { .. }
+            | Self::ComputeTargets { .. }
             | Self::DeleteBranch { .. }
             | Self::CheckLandings { .. } => None,
         }
@@ -241,6 +254,7 @@ impl Effect {
         match self {
             Self::InspectTarget { .. } => "inspect_target",
             Self::InspectDependency { .. } => "inspect_dependency",
+            Self::ComputeTargets { .. } => "compute_targets",
             Self::BuildCandidate(_) => "build_candidate",
             Self::RunChecks(_) => "run_checks",
             Self::CancelChecks { .. } => "cancel_checks",
@@ -279,6 +293,7 @@ pub struct Answer {
 pub const ANSWERS: &[Answer] = &[
     Answer { effect: "inspect_target", facts: &["target_seen", "target_missing"] },
     Answer { effect: "inspect_dependency", facts: &["dependency_seen"] },
+    Answer { effect: "compute_targets", facts: &["targets_computed"] },
     Answer {
         effect: "build_candidate",
         facts: &[

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
+use crate::ids::{EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::Timestamp;
 
 use super::{
-    Actor, Dependency, DependencyState, DependsOn, EventBatch, Exit, LinePosition, Mergeability,
-    Mode, PassReason, PrState, Priority, PullRequest, QueuedReason, Readiness, ReportedTargets,
-    Retries, SubmitReason, TestFailure,
+    Actor, Dependency, DependencyState, DependsOn, EventBatch, Exit, Header, LinePosition,
+    Mergeability, PassReason, PrState, Priority, PullRequest, QueuedReason, Readiness,
+    ReportedTargets, Retries, SubmitReason, TargetsOrigin, TestFailure,
 };
 
 /// An entry's state with its data.
@@ -271,15 +271,29 @@ impl Entry {
         !matches!(self.state, EntryState::Ended(_))
     }
 
-    /// The conditions for entering the line of a queue with this branch and mode.
-    pub fn readiness(&self, branch: &BranchName, mode: Mode) -> Readiness {
+    /// The targets of its head by which it is tested, if any: after a change of the rules, computed ones
+    /// apply until others are computed.
+    pub(super) fn applied_targets(&self) -> Option<&ReportedTargets> {
+        self.targets.as_deref().filter(|targets| targets.hold_for(&self.pull_request.head))
+    }
+
+    /// Its impacted targets, if they are known for its head and, when computed, for the present rules.
+    pub fn known_targets(&self, queue: &Header) -> Option<&ReportedTargets> {
+        self.applied_targets().filter(|targets| match targets.origin {
+            TargetsOrigin::Reported => true,
+            TargetsOrigin::Computed { revision, .. } => {
+                queue.computes_targets() && revision == queue.rules_revision
+            }
+        })
+    }
+
+    /// The conditions for entering the line of its queue.
+    pub fn readiness(&self, queue: &Header) -> Readiness {
         Readiness {
-            requires_impacted_targets: mode == Mode::Parallel,
-            has_impacted_targets: self
-                .targets
-                .as_ref()
-                .is_some_and(|targets| targets.hold_for(&self.pull_request.head)),
-            does_base_branch_match: self.pull_request.base == *branch,
+            requires_impacted_targets: queue.requires_targets(),
+            has_impacted_targets: self.known_targets(queue).is_some(),
+            computes_impacted_targets: queue.computes_targets(),
+            does_base_branch_match: self.pull_request.base == queue.branch,
             mergeability: if self.force_enqueued {
                 Mergeability::Mergeable
             } else {

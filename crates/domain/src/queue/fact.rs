@@ -6,8 +6,8 @@ use crate::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
 use crate::time::Timestamp;
 
 use super::{
-    Candidate, Check, CheckCause, Composition, Dependency, DependencyState, Entry, HostTrouble,
-    Mismatch, PullRequest,
+    Candidate, Check, CheckCause, Composition, ComputedTargets, Dependency, DependencyState, Entry,
+    HostTrouble, Mismatch, PullRequest,
 };
 
 /// A check as a host or a checks runner reports it.
@@ -91,6 +91,18 @@ pub enum Fact {
         on: Dependency,
         /// Its state.
         state: DependencyState,
+    },
+    /// The impacted targets of a pull request were computed from the paths that it changes.
+    TargetsComputed {
+        /// The pull request.
+        pr: PrNumber,
+        /// The head whose changes were read.
+        head: Sha,
+        /// The [revision](super::Header::rules_revision) of the rules. The queue ignores targets
+        /// of any other revision than its current one.
+        revision: u64,
+        /// The targets.
+        computed: ComputedTargets,
     },
     /// The host showed the target branch.
     TargetSeen {
@@ -259,6 +271,7 @@ impl Fact {
             Self::PullRequestSeen { .. } => "pull_request_seen",
             Self::PullRequestGone { .. } => "pull_request_gone",
             Self::DependencySeen { .. } => "dependency_seen",
+            Self::TargetsComputed { .. } => "targets_computed",
             Self::TargetSeen { .. } => "target_seen",
             Self::TargetMissing => "target_missing",
             Self::CandidateBuilt { .. } => "candidate_built",

@@ -23,8 +23,7 @@ pub(super) fn in_line(queue: &Queue) -> impl Iterator<Item = &Entry> {
 }
 
 fn touches(entry: &Entry) -> &Targets {
-    let held = entry.targets.as_deref().filter(|it| it.hold_for(&entry.pull_request.head));
-    held.map_or(&Targets::All, |reported| &reported.targets)
+    entry.applied_targets().map_or(&Targets::All, |applied| &applied.targets)
 }
 
 /// Whether the later of two entries in the line depends on the earlier one directly. Entries of a batch

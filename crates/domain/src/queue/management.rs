@@ -46,6 +46,13 @@ impl ChangeSource {
     }
 }
 
+impl Header {
+    /// Whether Terraform manages the queue, and whether it was changed otherwise since.
+    pub fn managed_state(&self) -> ManagedState {
+        ManagedState::of(self.management.as_ref())
+    }
+}
+
 impl ManagedState {
     pub(super) fn of(management: Option<&Management>) -> Self {
         match management {

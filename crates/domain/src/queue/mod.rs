@@ -41,6 +41,7 @@ mod run;
 mod settings;
 mod started;
 mod state;
+mod target_rules;
 mod targets;
 mod testing_result;
 mod timeline;
@@ -94,15 +95,18 @@ pub use run::{
     SILENCE_MINUTES, StatusSource, TestRun,
 };
 pub use settings::{
-    BatchingRule, BisectionMode, DirectMergeMode, MAX_LIST, MAX_NAME, MergeMethod, Mode,
-    OptimizationMode, ReparentingMode, SETTINGS, SettingGroup, SettingKind, SettingSpec,
+    BatchingRule, BisectionMode, DirectMergeMode, LineSyntax, MAX_LIST, MAX_NAME, MergeMethod,
+    Mode, OptimizationMode, ReparentingMode, SETTINGS, SettingGroup, SettingKind, SettingSpec,
     SettingValue, Settings, SettingsBuilder, SettingsPatch, SettingsWarning,
     TestBranchConstructionMode, setting,
 };
 pub use state::{
     Header, Landing, PrState, Queue, QueueState, QueueStateName, RequestedState, Target,
 };
-pub use targets::{ReportedTargets, TargetSet, TargetSetBuilder, Targets};
+pub use target_rules::{
+    ChangedPaths, ComputedTargets, InvalidTargetRule, MAX_CHANGED_PATHS, TargetRules, WhyAll,
+};
+pub use targets::{ReportedTargets, TargetSet, TargetSetBuilder, Targets, TargetsOrigin};
 pub use testing_result::{BisectionPart, Outcome, TestingResult, testing_results};
 pub use timeline::{FailedStatus, PrRef, Step, Terms, timeline};
 pub use transition::{Changes, Transition};

@@ -7,10 +7,14 @@ use super::{DependencyState, DependsOn, Mergeability, WaitReason};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Readiness {
-    /// Whether impacted targets must be reported: true in PARALLEL mode.
+    /// Whether impacted targets must be known: true in PARALLEL mode, and in SINGLE mode if the queue
+    /// computes targets and has batching rules for them.
     pub requires_impacted_targets: bool,
-    /// Whether targets are reported for the current head.
+    /// Whether they are known for the current head.
     pub has_impacted_targets: bool,
+    /// Whether the queue's rules compute them.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub computes_impacted_targets: bool,
     /// Whether the pull request targets the queue's branch.
     pub does_base_branch_match: bool,
     /// Whether the host allows the merge.
@@ -31,13 +35,20 @@ impl Readiness {
     /// The first condition that does not hold, as a wait reason; conditions that an author can fix
     /// come first.
     pub fn missing(&self) -> Option<WaitReason> {
-        self.unprepared().or_else(|| {
+        let dependencies = || {
             let on = self.depends_on(&[DependencyState::Unread, DependencyState::Open])?;
             Some(WaitReason::Dependencies { on })
-        })
+        };
+        let targets = || self.lacks_targets().then_some(WaitReason::ComputingTargets);
+        self.unprepared().or_else(dependencies).or_else(targets)
     }
 
-    /// The same, ignoring dependencies that may still merge.
+    fn lacks_targets(&self) -> bool {
+        self.requires_impacted_targets && !self.has_impacted_targets
+    }
+
+    /// The first condition that its author must fulfill: dependencies may still merge, and the queue
+    /// may compute targets.
     fn unprepared(&self) -> Option<WaitReason> {
         if self.draft {
             return Some(WaitReason::Draft);
@@ -62,7 +73,7 @@ impl Readiness {
                 });
             }
         }
-        if self.requires_impacted_targets && !self.has_impacted_targets {
+        if self.lacks_targets() && !self.computes_impacted_targets {
             return Some(WaitReason::MissingTargets);
         }
         None
@@ -75,8 +86,8 @@ impl Readiness {
         (!names.is_empty()).then_some(names)
     }
 
-    /// Whether its author has nothing to do: only the queue or open dependencies keep it outside the
-    /// line.
+    /// Whether its author has nothing to do: only the queue, open dependencies or targets that are being
+    /// computed keep it outside the line.
     pub(super) fn depends_on_others_only(&self) -> bool {
         self.unprepared().is_none()
     }

@@ -11,7 +11,7 @@ use crate::words::words;
 
 use super::ended::RunsByStatus;
 use super::host_health::HostHealth;
-use super::management::{ManagedState, Management};
+use super::management::Management;
 use super::order::OrderKey;
 use super::started::Started;
 use super::started::is_obstacle;
@@ -217,6 +217,10 @@ pub struct Header {
     pub passed_in: Vec<u32>,
     /// The last number given to a run, an effect, a place or a journal record.
     pub sequence: u64,
+    /// Incremented when `impactedTargetRules` or `mergeMethod` changes, and when a push from outside
+    /// moves the target of a queue with such rules.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub rules_revision: u64,
     /// Terraform's management of the queue; `None` if Terraform has never written it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub management: Option<Management>,
@@ -233,11 +237,6 @@ impl Header {
             Some(from) => from,
             None => self.settings.mode,
         }
-    }
-
-    /// Whether Terraform manages the queue, and whether it was changed otherwise since.
-    pub fn managed_state(&self) -> ManagedState {
-        ManagedState::of(self.management.as_ref())
     }
 }
 
@@ -304,6 +303,7 @@ impl Queue {
                 landing: None,
                 off_target: Vec::new(),
                 retried: Vec::new(),
+                rules_revision: 0,
                 red: None,
                 window: None,
                 outcomes: Outcomes::default(),

@@ -10,6 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::Sha;
 
+use super::{ComputedTargets, WhyAll};
+
 /// The ratio of lengths from which the longer set is searched instead of scanned.
 const SEARCH_FROM: usize = 16;
 /// The total number of names from which the result of a comparison is cached.
@@ -271,26 +273,66 @@ impl Targets {
     }
 }
 
-/// Targets and the head that they were computed for.
+/// The targets of a pull request, and the head to which they apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReportedTargets {
-    /// The head that they were computed for; `None` applies to every head.
+    /// The head to which they apply; `None` for every head.
     pub sha: Option<Sha>,
     /// The targets.
     pub targets: Targets,
+    /// Where they come from.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, skip_serializing_if = "TargetsOrigin::is_reported")
+    )]
+    pub origin: TargetsOrigin,
+}
+
+/// Where impacted targets come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum TargetsOrigin {
+    /// They were reported through the API.
+    #[default]
+    Reported,
+    /// The queue's rules computed them from the changed paths.
+    Computed {
+        /// The [revision](super::Header::rules_revision) of the rules.
+        revision: u64,
+        /// Why they are all targets; `None` if they are not.
+        why_all: Option<WhyAll>,
+    },
+}
+
+impl TargetsOrigin {
+    /// Whether they were reported. Reported targets take precedence over computed ones.
+    pub const fn is_reported(&self) -> bool {
+        matches!(self, Self::Reported)
+    }
 }
 
 impl ReportedTargets {
+    /// Reported targets.
+    pub const fn new(sha: Option<Sha>, targets: Targets) -> Self {
+        Self { sha, targets, origin: TargetsOrigin::Reported }
+    }
+
     /// Targets from a reported list; empty strings are dropped, repeats count once.
     pub fn only<S: AsRef<str>>(sha: Option<Sha>, names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().filter(|name| !name.as_ref().is_empty());
-        Self { sha, targets: Targets::Only(names.collect()) }
+        Self::new(sha, Targets::Only(names.collect()))
     }
 
     /// All targets.
     pub const fn all(sha: Option<Sha>) -> Self {
-        Self { sha, targets: Targets::All }
+        Self::new(sha, Targets::All)
+    }
+
+    /// Targets that rules computed for this head.
+    pub fn computed(head: Sha, revision: u64, computed: ComputedTargets) -> Self {
+        let ComputedTargets { targets, why_all } = computed;
+        Self { sha: Some(head), targets, origin: TargetsOrigin::Computed { revision, why_all } }
     }
 
     /// Whether they apply to this head.

@@ -152,7 +152,7 @@ fn view<'a>(queue: &'a Queue, entry: &'a Entry, ahead: &Ahead<'_>) -> EntryView<
     EntryView {
         entry,
         state: entry.state.name(),
-        readiness: entry.readiness(&queue.header.branch, queue.mode()),
+        readiness: entry.readiness(&queue.header),
         waits: waits(queue, entry, ahead),
         run: entry.state.run().and_then(|run| queue.run(run)),
         position: (entry.place != LinePosition::Outside).then_some(ahead.count + 1),
@@ -226,7 +226,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
     Some(match &entry.state {
         EntryState::Ended(_) => return None,
         EntryState::NotReady => entry
-            .readiness(&header.branch, queue.mode())
+            .readiness(header)
             .missing()
             .map(|missing| dependency_cycle(queue, entry, &missing).unwrap_or(missing))
             .or_else(|| stopped(queue))

@@ -103,6 +103,8 @@ wait_reasons! {
     BaseBranchDiffers = "base_branch_differs";
     /// No impacted targets have been reported for its current head.
     MissingTargets = "missing_targets";
+    /// Its impacted targets are being computed from the paths that it changes.
+    ComputingTargets = "computing_targets";
     /// The host does not report it as mergeable; `detail` is the host's reason.
     HostMergeability = "host_mergeability" { detail: String };
     /// These pull requests, which its description names as dependencies, have not merged yet.
@@ -187,12 +189,11 @@ impl WaitReason {
             Self::Draft
             | Self::BaseBranchDiffers
             | Self::MissingTargets
+            | Self::ComputingTargets
             | Self::Dependencies { .. }
             | Self::DependencyClosed { .. }
             | Self::DependencyUnknown { .. }
-            | Self::HostMergeability { .. } => {
-                !entry.readiness(&header.branch, queue.mode()).is_ready()
-            }
+            | Self::HostMergeability { .. } => !entry.readiness(header).is_ready(),
             Self::DependencyCycle { .. } => {
                 dependencies::cycle(queue, entry.pr, entry.waits_for()).is_some()
             }

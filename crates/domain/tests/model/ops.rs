@@ -40,6 +40,8 @@ pub(crate) enum Op {
     Set(Box<SettingsPatch>),
     /// Changes the targets of a pull request.
     Retouch(u32, BTreeSet<u32>),
+    /// Whether CI reports the targets of pull requests before they are submitted.
+    Report(bool),
     /// Runs a waiting effect, or lets the external CI report; the flag keeps it, to be run again.
     Run(usize, bool),
     /// Answers a waiting effect with a refusal.
@@ -71,6 +73,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(pr, priority, alone)| Op::Submit(pr, priority, alone)),
         1 => (3..PRS).prop_map(Op::SubmitAll),
         1 => (pr.clone(), targets()).prop_map(|(pr, targets)| Op::Retouch(pr, targets)),
+        1 => any::<bool>().prop_map(Op::Report),
         1 => pr.clone().prop_map(Op::Cancel),
         1 => pr.clone().prop_map(Op::Restart),
         1 => pr.clone().prop_map(Op::Push),
@@ -211,6 +214,8 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         (0..3_u32).prop_map(move |it| SettingsPatch { author_limit: Some(it), ..none() }),
         any::<bool>()
             .prop_map(move |it| SettingsPatch { dependencies_enabled: Some(it), ..none() }),
+        target_rules()
+            .prop_map(move |it| SettingsPatch { impacted_target_rules: Some(it), ..none() }),
         freezes().prop_map(move |it| SettingsPatch { freezes: Some(it), ..none() }),
         any::<bool>().prop_map(move |it| SettingsPatch { test_while_frozen: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
@@ -275,6 +280,17 @@ fn freezes() -> impl Strategy<Value = Vec<String>> {
         1 => Just(vec![open]),
     ]
     .prop_map(|rules| rules.into_iter().map(ToOwned::to_owned).collect())
+}
+
+/// Rules that compute the targets of the world, more than these, or all; or none.
+fn target_rules() -> impl Strategy<Value = Vec<String>> {
+    let own = || (1..13).map(|it| format!("t{it}/** t{it}"));
+    prop_oneof![
+        1 => Just(Vec::new()),
+        2 => Just(own().collect()),
+        1 => Just(own().chain(["t[1-3]/** low".to_owned()]).collect()),
+        1 => Just(vec!["** ALL".to_owned()]),
+    ]
 }
 
 fn bisection_mode() -> impl Strategy<Value = BisectionMode> {
@@ -359,6 +375,7 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
                 world.retouch(*pr, targets.clone());
             }
         }
+        Op::Report(reports) => world.reports_targets = *reports,
         Op::Run(at, stays) => {
             let effects = world.outbox.len();
             let at = at % (effects + world.requests.len()).max(1);

@@ -173,7 +173,7 @@ pub(crate) fn check_urgent_during_freeze(world: &mut World, urgent: &BTreeSet<u3
     }
     world.settle();
     for entry in world.queue.entries_in_order().filter(|entry| entry.priority.is_urgent()) {
-        let readiness = entry.readiness(&world.queue.header.branch, world.queue.mode());
+        let readiness = entry.readiness(&world.queue.header);
         // A mode switch ends only after the freeze, and admits none until then.
         let is_outside = entry.state == EntryState::NotReady
             && (!readiness.is_ready() || world.queue.header.state != QueueState::Running);
@@ -198,11 +198,16 @@ pub(crate) fn check_liveness(world: &mut World) {
         world.reconcile();
     }
     world.settle();
-    for entry in world.queue.entries_in_order() {
+    for entry in world.queue.clone().entries_in_order() {
         for it in &entry.dependencies {
             assert_eq!(it.state, world.dependency_state(&it.on), "#{} on {}", entry.pr, it.on);
         }
-        let readiness = entry.readiness(&world.queue.header.branch, world.queue.mode());
+        if let Some(Fact::TargetsComputed { computed, .. }) = world.computed_targets(entry.pr) {
+            let known = entry.known_targets(&world.queue.header).expect("every effect has run");
+            let is_current = known.origin.is_reported() || known.targets == computed.targets;
+            assert!(is_current, "#{}: {known:?}, not {computed:?}", entry.pr);
+        }
+        let readiness = entry.readiness(&world.queue.header);
         assert!(
             entry.state == EntryState::NotReady && !readiness.is_ready(),
             "Q8: #{} stays {:?}",

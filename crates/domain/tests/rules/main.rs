@@ -22,6 +22,7 @@ mod settings;
 mod shown;
 mod state;
 mod target;
+mod targets;
 mod window;
 
 use signalbox_domain::ids::PrNumber;

@@ -1,8 +1,8 @@
 //! Settings: parsing, bounds and warnings.
 
 use signalbox_domain::queue::{
-    BatchingRule, HostStatuses, Mode, PrState, Refusal, SETTINGS, SettingKind, SettingValue,
-    Settings, SettingsPatch, SettingsWarning, Targets,
+    BatchingRule, HostStatuses, LineSyntax, Mode, PrState, Refusal, SETTINGS, SettingKind,
+    SettingValue, Settings, SettingsPatch, SettingsWarning, Targets,
 };
 use signalbox_domain::testing::Rules;
 
@@ -75,7 +75,7 @@ fn every_setting_parses_its_own_text_and_rejects_other_kinds() {
             SettingKind::Text { .. }
             | SettingKind::Names { .. }
             | SettingKind::Rules
-            | SettingKind::Freezes => {}
+            | SettingKind::Lines(_) => {}
         }
         let other = match spec.kind {
             SettingKind::Flag => SettingValue::Whole(1),
@@ -162,13 +162,16 @@ fn the_bounds_of_each_setting_are_allowed_and_the_next_values_are_not() {
                 let unknown = rules(1, "//a", "share");
                 (allowed, vec![rules(101, "//a", "isolate"), unknown, rules(1, "", "isolate")])
             }
-            SettingKind::Freezes => {
+            SettingKind::Lines(syntax) => {
                 let rules = |rule: &str, count| SettingValue::Names(vec![rule.to_owned(); count]);
-                let daily = "22:00/06:00[UTC]";
-                let longest = format!("{daily} {}", "r".repeat(255 - daily.len() - 1));
-                let allowed = vec![rules("", 0), rules(daily, 100), rules(&longest, 1)];
+                let (valid, invalid) = match syntax {
+                    LineSyntax::Freeze => ("22:00/06:00[UTC]", "22:00/06:00"),
+                    LineSyntax::TargetRule => ("api/** api", "api/**"),
+                };
+                let longest = format!("{valid} {}", "r".repeat(255 - valid.len() - 1));
+                let allowed = vec![rules("", 0), rules(valid, 100), rules(&longest, 1)];
                 let too_long = format!("{longest}r");
-                (allowed, vec![rules(daily, 101), rules(&too_long, 1), rules("22:00/06:00", 1)])
+                (allowed, vec![rules(valid, 101), rules(&too_long, 1), rules(invalid, 1)])
             }
             SettingKind::Flag | SettingKind::Word(_) => (Vec::new(), Vec::new()),
         };

@@ -87,7 +87,7 @@ pub(crate) struct TestRunReply {
     check_suites: Vec<CheckSuite>,
     status_checks: Vec<StatusCheck>,
     tested_pull_requests: Vec<TestedPullRequest>,
-    /// The impacted targets of the tested pull requests, if they were reported.
+    /// The impacted targets of the tested pull requests, if they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     impacted_targets: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]

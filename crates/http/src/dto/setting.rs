@@ -4,8 +4,8 @@
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 use signalbox_domain::queue::{
-    BatchingRule, MAX_LIST, MAX_NAME, Refusal, SETTINGS, SettingKind, SettingSpec, SettingValue,
-    Settings,
+    BatchingRule, LineSyntax, MAX_LIST, MAX_NAME, Refusal, SETTINGS, SettingKind, SettingSpec,
+    SettingValue, Settings,
 };
 use utoipa::openapi::schema::{
     ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
@@ -60,7 +60,7 @@ impl Sent {
             SettingKind::Whole { .. } => Self::Count(map.next_value()?),
             SettingKind::Flag => Self::Flag(map.next_value()?),
             SettingKind::Word(_) | SettingKind::Text { .. } => Self::Text(map.next_value()?),
-            SettingKind::Names { .. } | SettingKind::Freezes => Self::Names(map.next_value()?),
+            SettingKind::Names { .. } | SettingKind::Lines(_) => Self::Names(map.next_value()?),
             SettingKind::Rules => Self::Rules(map.next_value()?),
         })
     }
@@ -109,7 +109,7 @@ pub(super) fn from_text(
             SettingKind::Word(_)
             | SettingKind::Text { .. }
             | SettingKind::Names { .. }
-            | SettingKind::Freezes
+            | SettingKind::Lines(_)
             | SettingKind::Rules => wrong_word(spec, text),
         };
         errors.add(format!("/{}", spec.name), rule);
@@ -131,7 +131,7 @@ pub(super) fn parameter_schema(spec: &SettingSpec) -> RefOr<Schema> {
         SettingKind::Word(_)
         | SettingKind::Text { .. }
         | SettingKind::Names { .. }
-        | SettingKind::Freezes
+        | SettingKind::Lines(_)
         | SettingKind::Rules => Ref::from_schema_name(word_name(spec)).into(),
     }
 }
@@ -205,12 +205,20 @@ pub(super) fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     BatchingRuleReply::schemas(schemas);
 }
 
-/// The characters of a rule for freezes: `START/END[TIME ZONE] REASON`, without commas and control
-/// characters. A pattern cannot say which dates and time zones there are.
-const FORM_OF_FREEZE: &str = concat!(
-    r"^[^\[,/\x00-\x1f\x7f-\x9f]+/[^\[,\x00-\x1f\x7f-\x9f]+",
-    r"\[[^\],\x00-\x1f\x7f-\x9f]+\][^,\x00-\x1f\x7f-\x9f]*$"
-);
+/// The characters of a rule, without commas and control characters. A pattern cannot say which dates and
+/// time zones there are, and which patterns for paths are complete.
+const fn form(syntax: LineSyntax) -> &'static str {
+    match syntax {
+        LineSyntax::Freeze => concat!(
+            r"^[^\[,/\x00-\x1f\x7f-\x9f]+/[^\[,\x00-\x1f\x7f-\x9f]+",
+            r"\[[^\],\x00-\x1f\x7f-\x9f]+\][^,\x00-\x1f\x7f-\x9f]*$"
+        ),
+        LineSyntax::TargetRule => concat!(
+            r"^ *[^\s,/!\x00-\x1f\x7f-\x9f]([^\s,\x00-\x1f\x7f-\x9f]*[^\s,/\x00-\x1f\x7f-\x9f])?",
+            r"( +[^\s,\x00-\x1f\x7f-\x9f]+)+ *$"
+        ),
+    }
+}
 
 /// The schema of a setting in a reply or, with its bounds and `null`, in a request.
 pub(super) fn schema(spec: &SettingSpec, request: bool) -> RefOr<Schema> {
@@ -245,14 +253,16 @@ pub(super) fn schema(spec: &SettingSpec, request: bool) -> RefOr<Schema> {
                 word.into()
             }
         }
-        SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Freezes => {
+        SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Lines(_) => {
             let item: RefOr<Schema> = if spec.kind == SettingKind::Rules {
                 Ref::from_schema_name(BatchingRuleReply::name()).into()
             } else {
                 let name = ObjectBuilder::new().schema_type(Type::String);
                 let (least, most) = (request.then_some(1), request.then_some(MAX_NAME));
-                let is_freeze = request && spec.kind == SettingKind::Freezes;
-                let form = is_freeze.then_some(FORM_OF_FREEZE);
+                let form = match spec.kind {
+                    SettingKind::Lines(syntax) if request => Some(form(syntax)),
+                    _ => None,
+                };
                 name.min_length(least).max_length(most).pattern(form).into()
             };
             let list = ArrayBuilder::new().items(item).description(doc);

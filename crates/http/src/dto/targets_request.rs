@@ -98,7 +98,7 @@ impl Request for TargetsRequest {
             }
         };
         let (pr, sha) = pr?;
-        Some(SetTargets { place: place?, pr, targets: ReportedTargets { sha, targets } })
+        Some(SetTargets { place: place?, pr, targets: ReportedTargets::new(sha, targets) })
     }
 }
 

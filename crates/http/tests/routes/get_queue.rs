@@ -63,6 +63,7 @@ async fn every_known_key_is_there() {
         ("pretestThreshold", json!(50)),
         ("authorLimit", json!(0)),
         ("freezes", json!([])),
+        ("impactedTargetRules", json!([])),
         ("dependenciesEnabled", json!(true)),
         ("freeze", Value::Null),
         ("testWhileFrozen", json!(true)),

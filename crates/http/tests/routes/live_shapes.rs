@@ -226,6 +226,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("windowFloor", count()),
         ("mergeMethod", Shape::Word(&["merge_commit", "squash", "rebase"])),
         ("freezes", Shape::list(Shape::Text)),
+        ("impactedTargetRules", Shape::list(Shape::Text)),
         ("dependenciesEnabled", flag()),
         ("testWhileFrozen", flag()),
         ("extensionEnabled", flag()),

@@ -117,3 +117,17 @@ async fn the_run_of_a_fork_is_no_token_and_does_not_hinder_one() {
     server.call(request("")).await.is_unauthorized();
     assert_eq!(server.call(request(&server.token)).await.status, 200);
 }
+
+#[actix_web::test]
+async fn rules_compute_them_from_changed_paths() {
+    let server = parallel().await;
+    let rules = json!({"impactedTargetRules": ["b b", "docs/** NONE"]});
+    server.ok("updateQueue", rules).await;
+    let pr = server.submitted("b").await;
+    assert_eq!(server.entry(pr).await["waitReason"], json!({"kind": "computing_targets"}));
+    server.settle().await;
+    assert_eq!(has_targets(&server, pr).await, true);
+    let wrong = json!({"impactedTargetRules": ["b b", "docs/ docs"]});
+    let refused = server.post("updateQueue", wrong).await;
+    assert_eq!(refused.pointers(), ["/impactedTargetRules"]);
+}

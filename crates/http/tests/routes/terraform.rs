@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 use signalbox_domain::ports::Loaded;
-use signalbox_domain::queue::{ManagedState, RequestedState, SETTINGS, SettingKind, SettingSpec};
+use signalbox_domain::queue::{
+    LineSyntax, ManagedState, RequestedState, SETTINGS, SettingKind, SettingSpec,
+};
 use signalbox_domain::token::EnumCase;
 
 use crate::support::{Grant, Server};
@@ -32,9 +34,13 @@ fn value(spec: &SettingSpec) -> BoxedStrategy<Value> {
         SettingKind::Word(words) => select(words).prop_map(|it| it.to_lowercase().into()).boxed(),
         SettingKind::Text { .. } => "[a-z:-]{1,20}".prop_map(Value::from).boxed(),
         SettingKind::Names { .. } => names().prop_map(Value::from).boxed(),
-        SettingKind::Freezes => select(vec![vec![], vec!["Fri 16:00/Mon 08:00[UTC] weekend"]])
-            .prop_map(Value::from)
-            .boxed(),
+        SettingKind::Lines(syntax) => {
+            let rule = match syntax {
+                LineSyntax::Freeze => "Fri 16:00/Mon 08:00[UTC] weekend",
+                LineSyntax::TargetRule => "api/** api",
+            };
+            select(vec![vec![], vec![rule]]).prop_map(Value::from).boxed()
+        }
         SettingKind::Rules => {
             let rule = |name: &String| json!({ "targetPattern": name, "policy": "isolate" });
             names().prop_map(move |names| names.iter().map(rule).collect()).boxed()

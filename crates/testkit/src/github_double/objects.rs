@@ -207,23 +207,16 @@ impl State {
             let listed = self.git.must(&["rev-list", "--reverse", "--topo-order", &range]);
             listed.lines().map(ToOwned::to_owned).collect::<Vec<String>>()
         };
-        let (ahead, behind) = (list(format!("{base}..{to}")), list(format!("{base}..{from}")));
+        let (ahead, behind) = (list(format!("{from}..{to}")), list(format!("{to}..{from}")));
         let status = match (ahead.is_empty(), behind.is_empty()) {
             (true, true) => "identical",
             (false, true) => "ahead",
             (true, false) => "behind",
             (false, false) => "diverged",
         };
-        let files = self.git.must(&["diff", "--name-status", "-M", &base, &to]);
-        let files = files.lines().map(|line| {
-            let parts: Vec<&str> = line.split('\t').collect();
-            match parts.as_slice() {
-                [_, before, now] => json!({"filename": now, "previous_filename": before}),
-                [_, name] => json!({"filename": name}),
-                _ => Value::Null,
-            }
-        });
-        let files: Vec<Value> = files.collect();
+        let page = asked.query.get("page").map_or("1", String::as_str);
+        // All of them are on the first page.
+        let files = if page == "1" { self.changed_files(&base, &to) } else { Vec::new() };
         let total = ahead.len();
         let commits = ahead.iter().map(|sha| self.commit_json(sha)).collect();
         asked.page(commits, |commits| {
@@ -239,9 +232,31 @@ impl State {
     /// repos/get-commit
     pub(super) fn one_commit(&self, sha: &str) -> Reply {
         match self.git.commit(sha) {
-            Some(sha) => Reply::new(200, self.commit_json(&sha)),
+            Some(sha) => {
+                let empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned();
+                let parent = self.git.commit(&format!("{sha}^")).unwrap_or(empty);
+                let mut commit = self.commit_json(&sha);
+                commit["files"] = self.changed_files(&parent, &sha).into();
+                Reply::new(200, commit)
+            }
             None => Reply::not_found(),
         }
+    }
+
+    /// The files that differ, at most 300.
+    fn changed_files(&self, from: &str, to: &str) -> Vec<Value> {
+        let listed = self.git.must(&["diff", "--name-status", "-M", "-z", from, to]);
+        let mut fields = listed.split('\0').filter(|field| !field.is_empty());
+        let mut files = Vec::new();
+        while let Some((status, name)) = fields.next().zip(fields.next()) {
+            let file = match status.strip_prefix('R').and_then(|_| fields.next()) {
+                Some(now) => json!({"filename": now, "previous_filename": name}),
+                None => json!({"filename": name}),
+            };
+            files.push(file);
+        }
+        files.truncate(300);
+        files
     }
 
     /// git/get-tree, of one folder or recursive; the id of a commit denotes its root tree.

@@ -147,6 +147,7 @@ impl World {
         let calls = [
             Call::PullRequest,
             Call::Head,
+            Call::ChangedPaths,
             Call::RequiredStatuses,
             Call::BuildCandidate,
             Call::BuildCandidate,

@@ -4,7 +4,7 @@ use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Clock as _, Loaded};
 use signalbox_domain::queue::{
     Dependency, DependencyState, EffectClass, Entry, EntryState, Exit, FailReason, PrState,
-    PullRequestState, Queue, QueueState, fold,
+    PullRequestState, Queue, QueueState, WaitReason, fold,
 };
 use signalbox_domain::time::Span;
 
@@ -80,7 +80,11 @@ impl World {
             let merged = shown.state == PullRequestState::Merged;
             if entry.is_live() {
                 complaints.extend(self.unread_dependencies(&entry));
-                let ready = entry.readiness(&queue.header.branch, queue.mode()).is_ready();
+                let missing = entry.readiness(&queue.header).missing();
+                if missing == Some(WaitReason::ComputingTargets) {
+                    complaints.push(format!("the targets of #{pr} were never computed"));
+                }
+                let ready = missing.is_none();
                 if ready || entry.pull_request != shown {
                     complaints.push(format!("Q8: #{pr} is ready and waits: {:?}", entry.state));
                 }

@@ -12,8 +12,8 @@ use signalbox_domain::ports::{
     LandAnswer, Landed, PastLanding, PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, Check, CheckConclusion, CheckStatus, Composition, HostStatuses, Land, Mismatch,
-    Mode, PullRequest,
+    BuildCandidate, ChangedPaths, Check, CheckConclusion, CheckStatus, Composition, HostStatuses,
+    Land, MergeMethod, Mismatch, Mode, PullRequest,
 };
 use signalbox_domain::time::Span;
 
@@ -120,6 +120,16 @@ impl GitHost for UnreliableHost {
         branch: &BranchName,
     ) -> Result<Option<Head>, HostError> {
         self.call("head", self.inner.head(repository, branch)).await
+    }
+
+    async fn changed_paths(
+        &self,
+        repository: &Repository,
+        target: &Sha,
+        head: &Sha,
+        method: MergeMethod,
+    ) -> Result<ChangedPaths, HostError> {
+        self.call("changed_paths", self.inner.changed_paths(repository, target, head, method)).await
     }
 
     async fn required_statuses(

@@ -224,12 +224,22 @@ impl World {
                 author_limit: of(0, 3),
                 dependencies_enabled: of(0, 3).map(|it| it > 0),
                 freezes: of(0, 3).map(freezes),
+                impacted_target_rules: of(0, 3).map(target_rules),
                 test_while_frozen: of(0, 1).map(|it| it == 1),
                 adaptive_window: of(0, 1).map(|it| it == 1),
                 window_floor: of(1, 3),
                 ..SettingsPatch::default()
             }
         })
+    }
+}
+
+/// Rules that compute the areas of pull requests, or all; or none.
+fn target_rules(which: u32) -> Vec<String> {
+    match which {
+        0 => Vec::new(),
+        1 => vec!["** ALL".to_owned()],
+        _ => (0..AREAS).map(|at| format!("{area}/** {area}", area = area(at))).collect(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Culprit, DependsOn, Entry, EntryState, Exit, Queue, Readiness, Step, TestRun,
+    Culprit, DependsOn, Entry, EntryState, Exit, Queue, Readiness, ReportedTargets, Step, Targets,
+    TargetsOrigin, TestRun,
 };
 use signalbox_domain::time::Timestamp;
 use signalbox_services::{EntryDetails, Explanation};
@@ -15,6 +16,9 @@ use super::{QueueAddress, actions, exits, landing, neighbours, run};
 use crate::model::{Block, Cell, Page, Section, Table, TimelineStep};
 use crate::text::{ago, lasting, plain, sentence, span};
 use crate::visitor::Visitor;
+
+/// The most impacted targets that are listed.
+const SHOWN_TARGETS: usize = 10;
 
 /// The data of the page.
 pub(crate) struct Seen<'a> {
@@ -63,7 +67,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     page.sections.push(top);
     page.sections.extend(landing::incident(place, entry));
     if entry.is_live() {
-        page.sections.push(readiness(&snapshot.readiness));
+        page.sections.push(readiness(&snapshot.entry, seen.queue, &snapshot.readiness));
     }
     let steps = seen.details.timeline.as_deref().unwrap_or_default();
     if let Some(test) = seen.details.last_run() {
@@ -169,7 +173,30 @@ fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
     facts
 }
 
-fn readiness(ready: &Readiness) -> Section {
+/// The impacted targets, and where they come from.
+fn targets(known: &ReportedTargets) -> String {
+    let (which, source) = match (&known.targets, &known.origin) {
+        (Targets::All, TargetsOrigin::Computed { why_all: Some(why), .. }) => {
+            return format!("all: {}", plain(&why.to_string(), 600));
+        }
+        (Targets::All, origin) => ("all".to_owned(), origin),
+        (Targets::Only(names), origin) => {
+            let mut shown: Vec<String> = names.iter().map(|name| plain(name, 100)).collect();
+            shown.sort_unstable();
+            let rest = shown.len().saturating_sub(SHOWN_TARGETS);
+            shown.truncate(SHOWN_TARGETS);
+            if rest > 0 {
+                shown.push(format!("{rest} more"));
+            }
+            (if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }, origin)
+        }
+    };
+    let source =
+        if source.is_reported() { "reported for its head" } else { "computed for its head" };
+    format!("{which} ({source})")
+}
+
+fn readiness(entry: &Entry, queue: &Queue, ready: &Readiness) -> Section {
     let line = |good: bool, what: &str, bad: &str| {
         let (icon, tone, text) =
             if good { ("check", "good", what) } else { ("hourglass", "waiting", bad) };
@@ -201,11 +228,15 @@ fn readiness(ready: &Readiness) -> Section {
             },
         ),
     ];
-    if ready.requires_impacted_targets {
-        lines.push((
-            "Targets",
-            line(ready.has_impacted_targets, "reported for its head", "not reported for its head"),
-        ));
+    if let Some(known) = entry.known_targets(&queue.header) {
+        lines.push(("Targets", line(true, &targets(known), "")));
+    } else if ready.requires_impacted_targets {
+        let missing = if ready.computes_impacted_targets {
+            "being computed for its head"
+        } else {
+            "not reported for its head"
+        };
+        lines.push(("Targets", line(false, "", missing)));
     }
     for DependsOn { on, state } in &ready.dependencies {
         let text = format!("{}: {}", plain(&on.to_string(), 100), dependency_state(*state));

@@ -47,7 +47,7 @@ fn all(settings: &Settings) -> Vec<Setting> {
             SettingKind::Whole { unit, .. } if !unit.is_empty() => {
                 format!("{} ({unit})", spec.title)
             }
-            SettingKind::Names { .. } | SettingKind::Freezes => {
+            SettingKind::Names { .. } | SettingKind::Lines(_) => {
                 format!("{}, one per line", spec.title)
             }
             SettingKind::Rules => format!("{}, one pattern per line", spec.title),
@@ -257,7 +257,7 @@ pub(crate) fn page(
                 SettingKind::Flag => ("select", options(&["yes", "no"])),
                 SettingKind::Word(words) => ("select", options(words)),
                 SettingKind::Text { .. } => ("text", Vec::new()),
-                SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Freezes => {
+                SettingKind::Names { .. } | SettingKind::Rules | SettingKind::Lines(_) => {
                     ("lines", Vec::new())
                 }
             };

@@ -2,9 +2,9 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Clock, PullRequestQuery};
-use signalbox_domain::queue::{ChangeSource, EffectClass, EntryState, Exit, Mode};
+use signalbox_domain::queue::{ChangeSource, EffectClass, EntryState, Exit, Mode, SettingsPatch};
 use signalbox_domain::time::Span;
-use signalbox_services::SubmitOptions;
+use signalbox_services::{QueueChange, SubmitOptions};
 
 use crate::reports::report;
 use crate::support::{House, calc, main_branch};
@@ -77,6 +77,35 @@ async fn dependencies_are_shown_with_their_states() {
     }
     let shown = "&#60;script&#62;alert(1)&#60;/script&#62;: not found";
     assert!(page.body.contains(shown) && !page.body.contains("<script>alert"), "{}", page.body);
+}
+
+#[actix_web::test]
+async fn impacted_targets_are_shown_with_their_source() {
+    let house = house(&["a"]).await;
+    let rules = ["api/** api web", "docs/** NONE", "lock ALL"].map(ToOwned::to_owned);
+    let settings =
+        SettingsPatch { impacted_target_rules: Some(rules.into()), ..SettingsPatch::default() };
+    let change = QueueChange { settings, ..QueueChange::default() };
+    let updated =
+        house.pages.queues.update_queue(&house.caller, &calc(), &main_branch(), change).await;
+    updated.expect("not refused");
+    for (path, expected) in [
+        ("api/a", "api, web (computed for its head)"),
+        ("docs/a", "none (computed for its head)"),
+        ("lock", "all: lock matches the rule lock ALL"),
+        ("<b>x</b>", "all: no rule matches &#60;b&#62;x&#60;/b&#62;"),
+    ] {
+        let pr = house.host.open(&calc(), "main", &[(path, "x")]);
+        let queues = &house.pages.queues;
+        queues
+            .submit(&house.caller, &calc(), &main_branch(), pr, SubmitOptions::default())
+            .await
+            .expect("submitted");
+        let read = async || house.admin().await.get(&format!("{PAGE}{pr}")).await.body;
+        house.settle_but(&[EffectClass::Checks]).await;
+        let after = read().await;
+        assert!(after.contains(expected), "{expected}: {after}");
+    }
 }
 
 #[actix_web::test]

@@ -197,6 +197,7 @@ impl Line {
             }
             Effect::InspectTarget { .. }
             | Effect::InspectDependency { .. }
+            | Effect::ComputeTargets { .. }
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }
             | Effect::CheckLandings { .. }

@@ -11,7 +11,8 @@ use signalbox_domain::ports::{
     TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, CheckReport, HostStatuses, Land, PullRequest, PullRequestState,
+    BuildCandidate, ChangedPaths, CheckReport, HostStatuses, Land, MergeMethod, PullRequest,
+    PullRequestState,
 };
 use signalbox_domain::time::Span;
 
@@ -141,6 +142,32 @@ impl GitHost for FolderHost {
         let git = self.git(repository)?;
         let tip = git.tip(&format!("refs/heads/{branch}"))?;
         tip.map(|commit| git.head(commit)).transpose()
+    }
+
+    async fn changed_paths(
+        &self,
+        repository: &Repository,
+        target: &Sha,
+        head: &Sha,
+        method: MergeMethod,
+    ) -> Result<ChangedPaths, HostError> {
+        let git = self.git(repository)?;
+        let (target, head) = (target.as_str(), head.as_str());
+        let bases = git.find(&["merge-base", "--all", target, head])?.unwrap_or_default();
+        let [base] = bases.lines().collect::<Vec<_>>()[..] else {
+            let why = "it has no single merge base with the target branch".to_owned();
+            return Ok(ChangedPaths::Incomplete { why });
+        };
+        let net = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", base, head];
+        let mut listed = git.text(&net)?;
+        if method != MergeMethod::Squash {
+            let range = format!("{target}..{head}");
+            let each =
+                ["log", "-z", "--no-merges", "--format=", "--name-only", "--no-renames", &range];
+            listed = format!("{listed}\0{}", git.text(&each)?);
+        }
+        let paths = listed.split('\0').filter(|path| !path.is_empty());
+        Ok(ChangedPaths::Complete(paths.map(ToOwned::to_owned).collect()))
     }
 
     /// All checks of the target are required.

@@ -8,8 +8,8 @@ use thiserror::Error;
 use crate::ids::{BranchName, PrNumber, Sha, TreeId};
 use crate::ports::Repository;
 use crate::queue::{
-    BuildCandidate, Candidate, CheckReport, Composition, ConflictWith, HostStatuses, HostTrouble,
-    HostTroubleKind, Land, LandingProof, Mismatch, PullRequest,
+    BuildCandidate, Candidate, ChangedPaths, CheckReport, Composition, ConflictWith, HostStatuses,
+    HostTrouble, HostTroubleKind, Land, LandingProof, MergeMethod, Mismatch, PullRequest,
 };
 use crate::time::{Span, Timestamp};
 
@@ -249,6 +249,21 @@ pub trait GitHost: Send + Sync {
         repository: &Repository,
         branch: &BranchName,
     ) -> Result<Option<Head>, HostError>;
+
+    /// The paths that applying a pull request to a commit of the target can change: the paths that differ
+    /// between its head and the merge base, the old and the new one of a renamed file. Unless the method is
+    /// [`MergeMethod::Squash`], the paths of each of its own commits that is no merge are added. A submodule
+    /// is one path.
+    ///
+    /// They are incomplete if the host cannot list all of them with bounded effort, and if there is not
+    /// exactly one merge base.
+    async fn changed_paths(
+        &self,
+        repository: &Repository,
+        target: &Sha,
+        head: &Sha,
+        method: MergeMethod,
+    ) -> Result<ChangedPaths, HostError>;
 
     /// The statuses that the repository's configuration, at this commit of the target, and the host
     /// require of a candidate.

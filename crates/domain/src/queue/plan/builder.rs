@@ -285,7 +285,7 @@ impl TransitionBuilder {
                 settings.comments_enabled,
                 settings.state_labels_enabled,
             ];
-            (parts, header.mode())
+            (parts, header.mode(), header.rules_revision)
         };
         let mut shown: BTreeSet<PrNumber> =
             self.changed_entries.values().map(|entry| entry.pr).collect();
@@ -296,18 +296,18 @@ impl TransitionBuilder {
         shown
     }
 
-    /// Notes the entries outside the line that only the queue kept there, and that another mode makes
-    /// unready.
+    /// Notes the entries outside the line that only the queue kept there, and that another mode, or
+    /// the deletion of the rules that compute targets, makes unready.
     fn note_unready(&mut self) {
-        let (before, now) = (self.before.mode(), self.queue.mode());
-        if before == now {
+        let (before, now) = (&self.before, &self.queue.header);
+        let what = |queue: &Header| (queue.requires_targets(), queue.computes_targets());
+        if what(before) == what(now) {
             return;
         }
-        let branch = &self.queue.header.branch;
         let is_made_unready = |entry: &&Entry| {
             entry.state == EntryState::NotReady
-                && entry.readiness(branch, before).depends_on_others_only()
-                && !entry.readiness(branch, now).depends_on_others_only()
+                && entry.readiness(before).depends_on_others_only()
+                && !entry.readiness(now).depends_on_others_only()
         };
         let entries = self.queue.entries_in_order().filter(is_made_unready);
         let at = self.at;

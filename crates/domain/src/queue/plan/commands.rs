@@ -7,12 +7,11 @@ use crate::ids::PrNumber;
 use super::super::state::QueueState;
 use super::super::{
     Actor, CancelReason, ChangeSource, Command, Decision, Dependency, DependencyState, Effect,
-    Entry, EntryState, EventKind, Exit, Header, LinePosition, Management, Mode, Priority,
-    PullRequest, PullRequestState, QueuedReason, Refusal, ReportedTargets, RequestedState, Retries,
-    SettingsPatch, Submission,
+    Entry, EntryState, EventKind, Exit, Header, LinePosition, Management, Priority, PullRequest,
+    PullRequestState, QueuedReason, Refusal, RequestedState, Retries, SettingsPatch, Submission,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{advance, checks, dependencies, facts, frozen, leave};
+use super::{advance, checks, dependencies, facts, frozen, leave, targets};
 
 pub(super) fn carry_out(builder: &mut TransitionBuilder, command: &Command) -> Result<(), Refusal> {
     match command {
@@ -20,7 +19,7 @@ pub(super) fn carry_out(builder: &mut TransitionBuilder, command: &Command) -> R
         Command::Cancel { pr, by } => cancel(builder, *pr, by),
         Command::Restart { pr, by } => restart(builder, *pr, by),
         Command::SetTargets { pr, targets } => {
-            set_targets(builder, *pr, targets);
+            targets::reported(builder, *pr, targets);
             Ok(())
         }
         Command::Update { settings, state, reason, by, source } => {
@@ -81,6 +80,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
     if builder.queue.header.target.head.is_none() {
         builder.effect(Effect::InspectTarget { branch: builder.queue.header.branch.clone() });
     }
+    targets::request(builder, id);
     dependencies::update(builder, id);
     dependencies::seen(builder, &Dependency::Own(pr), DependencyState::Open);
     advance::admit(builder, id);
@@ -185,30 +185,6 @@ fn restart(builder: &mut TransitionBuilder, pr: PrNumber, by: &Actor) -> Result<
     Ok(())
 }
 
-/// Stores reported targets, also for a pull request that is not in the queue. An entry takes them
-/// if they are for its head, or if it has none for its head. A late report for an old head changes
-/// nothing.
-fn set_targets(builder: &mut TransitionBuilder, pr: PrNumber, targets: &ReportedTargets) {
-    let targets = Arc::new(targets.clone());
-    let id = builder.queue.entry_id(pr);
-    let Some(entry) = builder.entry(id) else { return builder.put_targets(pr, targets) };
-    let head = &entry.pull_request.head;
-    let known = entry.targets.as_ref().filter(|known| known.hold_for(head));
-    if known.is_some_and(|known| !targets.hold_for(head) || known.targets == targets.targets) {
-        return;
-    }
-    if leave::is_landing(&builder.queue, &entry) {
-        return;
-    }
-    builder.put_targets(pr, targets.clone());
-    builder.change_entry(id, |entry| entry.targets = Some(targets));
-    if entry.place == LinePosition::Outside {
-        advance::admit(builder, id);
-    } else if builder.queue.mode() == Mode::Parallel {
-        advance::targets_changed(builder, id);
-    }
-}
-
 fn update(
     builder: &mut TransitionBuilder,
     patch: &SettingsPatch,
@@ -260,7 +236,13 @@ fn update(
         let has_other_freezes = settings.freezes != header.settings.freezes;
         let other_dependencies =
             settings.dependencies_enabled != header.settings.dependencies_enabled;
+        let has_other_rules = settings.impacted_target_rules
+            != header.settings.impacted_target_rules
+            || settings.merge_method != header.settings.merge_method;
         builder.queue.header.settings = settings;
+        if has_other_rules {
+            targets::apply_rules(builder);
+        }
         if other_dependencies {
             dependencies::apply_setting(builder);
         }

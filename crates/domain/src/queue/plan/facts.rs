@@ -7,7 +7,8 @@ use super::super::{
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{
-    advance, checks, composition, dependencies, empty, host_facts, land, landings, leave, timeouts,
+    advance, checks, composition, dependencies, empty, host_facts, land, landings, leave, targets,
+    timeouts,
 };
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
@@ -22,6 +23,9 @@ pub(super) fn take_in(builder: &mut TransitionBuilder, fact: &Fact) {
         }
         Fact::PullRequestGone { pr } => pull_request_gone(builder, *pr),
         Fact::DependencySeen { on, state } => dependencies::read(builder, on, *state),
+        Fact::TargetsComputed { pr, head, revision, computed } => {
+            targets::computed(builder, *pr, head, *revision, computed);
+        }
         Fact::TargetSeen { head, tree, read_at } => {
             host_facts::target_seen(builder, head, tree, *read_at);
         }
@@ -138,6 +142,9 @@ pub(super) fn pull_request_seen(
         return leave::leave_as(builder, &entry, exit, &Actor::Host);
     }
     builder.decision(Decision::Changed { pr: seen.number, what: "seen on the host".into() });
+    if seen.head != known.head {
+        targets::request(builder, id);
+    }
     dependencies::update(builder, id);
     match entry.state {
         EntryState::NotReady => advance::admit(builder, id),
@@ -182,9 +189,11 @@ fn pull_request_gone(builder: &mut TransitionBuilder, pr: PrNumber) {
 /// Repeats a lost effect: a landing is sent again, which is idempotent; a candidate is rebuilt.
 fn answer_lost(builder: &mut TransitionBuilder, id: RunId) {
     if builder.queue.header.landing.as_ref().is_some_and(|landing| landing.run == id) {
+        let landed = land::entries_of(builder, id);
         builder.queue.header.landing = None;
         // Before anything can cancel what may have landed.
         land::land(builder);
+        targets::request_after_landing(builder, &landed);
         return;
     }
     if builder.run(id).is_none_or(|run| !run.status.is_running()) {
@@ -211,6 +220,7 @@ fn host_reachable(builder: &mut TransitionBuilder) {
         return builder.ignored(IgnoredBecause::Known);
     };
     builder.queue.header.host.trouble = None;
+    targets::request_incomplete(builder);
     let away = builder.at.since(since);
     for id in running(builder) {
         builder.change_run(id, |run| {

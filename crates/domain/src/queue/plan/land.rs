@@ -12,7 +12,7 @@ use super::super::{
     Mode, PassReason, Queue, QueuedReason, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{composition, empty, facts, frozen, host_facts, landings, leave, red, window};
+use super::{composition, empty, facts, frozen, host_facts, landings, leave, red, targets, window};
 
 /// Starts the landing of a tested candidate once everything that it contains is settled. Returns
 /// whether it did.
@@ -262,6 +262,7 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
         return builder.ignored(IgnoredBecause::NoSuchLanding);
     };
     builder.queue.header.landing = None;
+    let (landed, revision) = (entries_of(builder, id), builder.queue.header.rules_revision);
     let fail =
         |builder: &mut TransitionBuilder, pr: PrNumber, reason, culprit, details: Vec<String>| {
             let entry = builder.queue.entry_id(pr);
@@ -288,6 +289,7 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
             let was = builder.queue.header.target.head.clone();
             host_facts::set_target(builder, head, tree, builder.at);
             landings::ask(builder, was.as_ref(), head);
+            targets::target_moved(builder);
             facts::start_over(builder);
         }
         LandRefusal::TargetMissing => host_facts::target_missing(builder),
@@ -302,4 +304,14 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
             }
         }
     }
+    // After a push from outside, all targets are requested already.
+    if builder.queue.header.rules_revision == revision {
+        targets::request_after_landing(builder, &landed);
+    }
+}
+
+/// The entries that land with a run.
+pub(super) fn entries_of(builder: &TransitionBuilder, id: RunId) -> Vec<EntryId> {
+    let passed = |run| passed_by(&builder.queue, run).iter().map(|entry| entry.id).collect();
+    builder.run(id).as_deref().map(passed).unwrap_or_default()
 }

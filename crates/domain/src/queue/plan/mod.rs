@@ -18,6 +18,7 @@ mod landings;
 mod leave;
 mod retry;
 mod start;
+mod targets;
 mod timeouts;
 
 use crate::time::{Span, Timestamp};
@@ -94,12 +95,12 @@ fn not_ready_deadline(queue: &Queue) -> Option<Timestamp> {
 
 /// Whether only the queue keeps an entry outside the line.
 pub(super) fn is_ready(queue: &Queue, entry: &Entry) -> bool {
-    entry.readiness(&queue.header.branch, queue.mode()).is_ready()
+    entry.readiness(&queue.header).is_ready()
 }
 
 /// Whether an entry outside the line may time out: its author has something to do.
 pub(super) fn may_time_out(queue: &Queue, entry: &Entry) -> bool {
-    !entry.readiness(&queue.header.branch, queue.mode()).depends_on_others_only()
+    !entry.readiness(&queue.header).depends_on_others_only()
 }
 
 /// The run that lands next, for tests.

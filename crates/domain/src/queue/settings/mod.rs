@@ -11,7 +11,9 @@ use crate::words::words;
 
 use super::Refusal;
 
-pub use spec::{MAX_LIST, MAX_NAME, SettingGroup, SettingKind, SettingSpec, SettingValue, setting};
+pub use spec::{
+    LineSyntax, MAX_LIST, MAX_NAME, SettingGroup, SettingKind, SettingSpec, SettingValue, setting,
+};
 pub use table::{SETTINGS, Settings, SettingsBuilder, SettingsPatch};
 
 words!(

@@ -4,7 +4,7 @@ use super::{
     BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Refusal,
     ReparentingMode, SETTINGS, Settings, SettingsPatch, TestBranchConstructionMode,
 };
-use crate::queue::freeze;
+use crate::queue::{freeze, target_rules};
 
 /// The most items in one list of a setting.
 pub const MAX_LIST: usize = 100;
@@ -43,15 +43,47 @@ pub enum SettingKind {
     },
     /// At most 100 rules.
     Rules,
-    /// At most 100 rules for freezes of 1 to 255 bytes.
-    Freezes,
+    /// At most 100 rules of 1 to 255 bytes.
+    Lines(LineSyntax),
+}
+
+/// The syntax of a rule in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineSyntax {
+    /// A rule for freezes, such as `Fri 16:00/Mon 08:00[UTC] weekend`.
+    Freeze,
+    /// A rule for impacted targets, such as `api/** api web`.
+    TargetRule,
+}
+
+impl LineSyntax {
+    /// Its form, for help texts.
+    pub const fn form(self) -> &'static str {
+        match self {
+            Self::Freeze => "START/END[TIME ZONE] REASON",
+            Self::TargetRule => "PATTERN TARGET...",
+        }
+    }
+
+    /// Checks rules; fails with the first that is invalid.
+    fn check(self, rules: &[String]) -> Result<(), String> {
+        match self {
+            Self::Freeze => rules
+                .iter()
+                .try_for_each(|rule| freeze::check(rule))
+                .map_err(|invalid| invalid.to_string()),
+            Self::TargetRule => {
+                target_rules::check_all(rules).map_err(|invalid| invalid.to_string())
+            }
+        }
+    }
 }
 
 impl SettingKind {
     /// Whether its text has one item per line.
     pub const fn is_list(self) -> bool {
         match self {
-            Self::Names { .. } | Self::Rules | Self::Freezes => true,
+            Self::Names { .. } | Self::Rules | Self::Lines(_) => true,
             Self::Whole { .. } | Self::Flag | Self::Word(_) | Self::Text { .. } => false,
         }
     }
@@ -68,7 +100,7 @@ pub enum SettingValue {
     Word(&'static str),
     /// A value of [`SettingKind::Text`].
     Text(String),
-    /// A value of [`SettingKind::Names`] or [`SettingKind::Freezes`].
+    /// A value of [`SettingKind::Names`] or [`SettingKind::Lines`].
     Names(Vec<String>),
     /// A value of [`SettingKind::Rules`].
     Rules(Vec<BatchingRule>),
@@ -163,7 +195,7 @@ impl SettingSpec {
             },
             SettingKind::Word(words) => one_of(words, text).map(SettingValue::Word),
             SettingKind::Text { .. } => Some(SettingValue::Text(text.to_owned())),
-            SettingKind::Names { .. } | SettingKind::Freezes => {
+            SettingKind::Names { .. } | SettingKind::Lines(_) => {
                 Some(SettingValue::Names(lines().map(ToOwned::to_owned).collect()))
             }
             SettingKind::Rules => Some(SettingValue::Rules(
@@ -200,10 +232,9 @@ impl SettingSpec {
             {
                 refused(format!("each must have 1 to {MAX_NAME} characters"))
             }
-            (SettingKind::Freezes, SettingValue::Names(rules)) => {
-                let wrong = rules.iter().find_map(|rule| freeze::check(rule).err());
-                wrong.map_or(Ok(()), |wrong| refused(format!("has an invalid rule: {wrong}")))
-            }
+            (SettingKind::Lines(syntax), SettingValue::Names(rules)) => syntax
+                .check(rules)
+                .or_else(|wrong| refused(format!("has an invalid rule: {wrong}"))),
             (SettingKind::Rules, SettingValue::Rules(rules)) if too_many(rules.len()) => {
                 refused(format!("must have at most {MAX_LIST} items"))
             }

@@ -1,6 +1,6 @@
 //! The one declaration of every setting of a queue, in the order in which the API shows them.
 
-use super::spec::{SettingGroup, SettingKind, SettingSpec, SettingType};
+use super::spec::{LineSyntax, SettingGroup, SettingKind, SettingSpec, SettingType};
 use super::{
     BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode,
     ReparentingMode, TestBranchConstructionMode,
@@ -125,6 +125,15 @@ settings! {
     /// effect once the line is empty.
     mode: Mode = Mode::Single,
         "mode", "Mode", Testing, SettingKind::Word(Mode::NAMES);
+    /// Rules that compute the impacted targets of a pull request from the paths that it changes. At most 100 rules
+    /// of at most 255 bytes, each a pattern followed by target names: `api/** api web`. `NONE` means no
+    /// targets, `ALL` means all targets. A pull request impacts the targets of all rules that
+    /// match one of its paths, and all targets if one of its paths matches no rule or
+    /// the git host cannot list them all. Targets reported through the API
+    /// take precedence.
+    impacted_target_rules: Vec<String> = Vec::new(),
+        "impactedTargetRules", "Impacted target rules", Testing,
+        SettingKind::Lines(LineSyntax::TargetRule);
     /// Whether a passing test run merges everything that its candidate contains, including pull
     /// requests whose own run failed.
     can_optimistically_merge: bool = false,
@@ -232,7 +241,7 @@ settings! {
     /// Once: `2026-12-21T00:00/2027-01-04T08:00[UTC]`, or with `..` as the end for a freeze that lasts
     /// until the rule is deleted.
     freezes: Vec<String> = Vec::new(),
-        "freezes", "Freezes", Merging, SettingKind::Freezes;
+        "freezes", "Freezes", Merging, SettingKind::Lines(LineSyntax::Freeze);
     /// Whether pull requests that are not urgent are tested during a freeze. If they pass, they merge
     /// when the freeze ends. Urgent pull requests are always tested.
     test_while_frozen: bool = true,

@@ -26,6 +26,14 @@ impl World {
         let facts = match effect {
             Effect::InspectTarget { .. } => vec![self.target_seen()],
             Effect::InspectDependency { on } => vec![self.dependency_seen(on)],
+            Effect::ComputeTargets { pr, head, revision } => {
+                let answer = self.computed_targets(*pr);
+                let is_of = |fact: &Fact| {
+                    matches!(fact, Fact::TargetsComputed { head: of, revision: by, .. }
+                        if of == head && by == revision)
+                };
+                answer.into_iter().filter(is_of).collect()
+            }
             Effect::BuildCandidate(build) => vec![self.build(build)],
             Effect::RunChecks(checks) => self.check(checks),
             Effect::CancelChecks { run, .. } => {
@@ -70,6 +78,7 @@ impl World {
             }
             Effect::InspectTarget { .. } => Fact::TargetMissing,
             Effect::InspectDependency { .. }
+            | Effect::ComputeTargets { .. }
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }
             | Effect::DeleteBranch { .. }
@@ -113,6 +122,7 @@ impl World {
             }
             Effect::InspectTarget { .. }
             | Effect::InspectDependency { .. }
+            | Effect::ComputeTargets { .. }
             | Effect::RunChecks(_)
             | Effect::CancelChecks { .. }
             | Effect::FindCauses { .. }

@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Decision, Dependency, DependencyState, Entry, EntryState, Event, Exit, Fact,
-    FailureCause, HostTrouble, HostTroubleKind, Input, Mergeability, Mode, NumberedEffect,
-    Outcomes, Priority, PullRequest, PullRequestState, Queue, Refusal, ReportedTargets, Settings,
-    Submission, Targets, Transition, absorb, decide,
+    Actor, ChangedPaths, Command, Decision, Dependency, DependencyState, Entry, EntryState, Event,
+    Exit, Fact, FailureCause, HostTrouble, HostTroubleKind, Input, Mergeability, Mode,
+    NumberedEffect, Outcomes, Priority, PullRequest, PullRequestState, Queue, Refusal,
+    ReportedTargets, Settings, Submission, TargetRules, Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 
@@ -292,17 +292,35 @@ impl World {
     pub fn targets(&mut self, pr: u32) -> ReportedTargets {
         let head = Some(self.pull_request(pr).head);
         match self.rules.targets.get(&pr) {
-            Some(names) => ReportedTargets {
-                sha: head,
-                targets: Targets::Only(names.iter().map(|name| format!("t{name}")).collect()),
-            },
+            Some(names) => ReportedTargets::only(head, names.iter().map(|name| format!("t{name}"))),
             None => ReportedTargets::all(head),
         }
+    }
+
+    /// The paths that a pull request changes: one for each of its targets, or one that is part of all.
+    pub fn paths(&self, pr: u32) -> Vec<String> {
+        match self.rules.targets.get(&pr) {
+            Some(names) => names.iter().map(|name| format!("t{name}/file")).collect(),
+            None => vec!["Makefile".to_owned()],
+        }
+    }
+
+    /// The answer to an [`Effect::ComputeTargets`](crate::queue::Effect::ComputeTargets) for the present head; `None` without rules.
+    pub fn computed_targets(&mut self, pr: PrNumber) -> Option<Fact> {
+        let head = self.pull_request(pr.0).head;
+        let header = &self.queue.header;
+        let rules = TargetRules::new(&header.settings.impacted_target_rules).ok();
+        let rules = rules.filter(|_| header.computes_targets())?;
+        let computed = rules.computed(&ChangedPaths::Complete(self.paths(pr.0)));
+        Some(Fact::TargetsComputed { pr, head, revision: header.rules_revision, computed })
     }
 
     /// Gives a pull request other targets, and reports them.
     pub fn retouch(&mut self, pr: u32, targets: BTreeSet<u32>) {
         self.rules.targets.insert(pr, targets);
+        // Targets that were computed from other paths are none of the same head.
+        self.facts
+            .retain(|fact| !matches!(fact, Fact::TargetsComputed { pr: of, .. } if of.0 == pr));
         let targets = self.targets(pr);
         let _never_refused = self.ask(Command::SetTargets { pr: PrNumber(pr), targets });
     }
