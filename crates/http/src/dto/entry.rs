@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 use signalbox_domain::queue::{
-    Composition, Culprit, Entry, EntryState, Exit, LandingProof, PrState, Priority, Readiness,
-    WaitReason,
+    Composition, Culprit, Entry, EntryState, Exit, LandingProof, PrState, Priority, WaitReason,
 };
 use signalbox_domain::time::Timestamp;
 use signalbox_services::{EntryDetails, EntrySnapshot};
@@ -12,31 +11,10 @@ use utoipa::ToSchema;
 
 use super::Words;
 use super::estimate::EstimateReply;
+use super::readiness::{DependencyReply, ImpactedTargetsReply, ReadinessReply};
 use super::timeline::StepReply;
 use super::wait_reason::WaitReasonReply;
-use super::words::{CompositionCheckWord, MergeMethodWord, MergeabilityWord, PrStateWord};
-
-/// The conditions for an entry to enter the line.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ReadinessReply {
-    has_impacted_targets: bool,
-    requires_impacted_targets: bool,
-    does_base_branch_match: bool,
-    #[schema(value_type = MergeabilityWord)]
-    git_hub_mergeability: String,
-}
-
-impl ReadinessReply {
-    fn of(readiness: &Readiness, words: Words) -> Self {
-        Self {
-            has_impacted_targets: readiness.has_impacted_targets,
-            requires_impacted_targets: readiness.requires_impacted_targets,
-            does_base_branch_match: readiness.does_base_branch_match,
-            git_hub_mergeability: words.word(readiness.mergeability.as_str()),
-        }
-    }
-}
+use super::words::{CompositionCheckWord, MergeMethodWord, PrStateWord};
 
 /// A pull request of a landing.
 #[derive(Debug, Serialize, ToSchema)]
@@ -271,6 +249,12 @@ pub(crate) struct EntryReply {
     #[serde(flatten)]
     listed: ListedEntry,
     readiness: ReadinessReply,
+    /// Its impacted targets, if they are known for its head.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impacted_targets: Option<ImpactedTargetsReply>,
+    /// What it depends on and has not merged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dependencies: Vec<DependencyReply>,
     force_enqueued: bool,
     /// Whether it is still in the queue.
     is_currently_submitted_to_queue: bool,
@@ -297,6 +281,8 @@ impl EntryReply {
         Self {
             listed: ListedEntry::of(entry, *state, waits.as_ref(), *position, words),
             readiness: ReadinessReply::of(readiness, words),
+            impacted_targets: ImpactedTargetsReply::of(entry, readiness),
+            dependencies: DependencyReply::all(readiness, words),
             force_enqueued: entry.force_enqueued,
             is_currently_submitted_to_queue: entry.is_live(),
             verified_by_test_run: entry.verified_by.map(|run| run.to_string()),

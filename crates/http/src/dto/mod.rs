@@ -16,6 +16,7 @@ mod pull_request_requests;
 mod question;
 mod queue;
 mod queue_requests;
+mod readiness;
 mod run;
 mod setting;
 mod shapes;

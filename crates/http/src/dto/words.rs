@@ -6,9 +6,9 @@ use signalbox_domain::flaky::{
     MuteLength, QuarantineOverride, Template,
 };
 use signalbox_domain::queue::{
-    BisectionPart, BlockReason, CheckConclusion, CheckStatus, CompositionCheck, MergeMethod, Mode,
-    NextStep, Outcome, PrState, PriorityName, QueueStateName, RequestedState, StatusSource,
-    setting,
+    BisectionPart, BlockReason, CheckConclusion, CheckStatus, CompositionCheck, DependencyState,
+    MergeMethod, Mode, NextStep, Outcome, PrState, PriorityName, QueueStateName, RequestedState,
+    StatusSource, setting,
 };
 use signalbox_domain::token::EnumCase;
 use signalbox_domain::webhook::MessageState;
@@ -92,6 +92,7 @@ described! {
     StatusSourceWord, "The source of the required statuses.", StatusSource;
     MergeMethodWord, "How pull requests become commits.", MergeMethod;
     CompositionCheckWord, "How the composition of a landing was checked.", CompositionCheck;
+    DependencyStateWord, "The state of a dependency, as last read.", DependencyState;
 }
 
 described! {

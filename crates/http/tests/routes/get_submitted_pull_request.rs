@@ -123,3 +123,18 @@ async fn one_that_was_never_submitted_is_404() {
         "pull request 1 of acme/calc was never submitted to the merge queue for branch `main`";
     assert_eq!(problem["detail"], words);
 }
+
+#[actix_web::test]
+async fn dependencies_that_have_not_merged_are_listed_with_their_states() {
+    let server = Server::new().await;
+    let pr = server.open("b");
+    let description = "Depends-On: #99, acme/other#3";
+    server.host.edit(&calc(), pr, |it| description.clone_into(&mut it.body));
+    server.ok("submitPullRequest", json!({"pr": {"number": pr.0}})).await;
+    server.settle().await;
+    let expected = json!([
+        {"name": "#99", "state": "MISSING"},
+        {"name": "acme/other#3", "state": "MISSING"}
+    ]);
+    assert_eq!(server.entry(pr.0).await["dependencies"], expected);
+}

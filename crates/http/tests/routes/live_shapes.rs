@@ -68,6 +68,8 @@ pub(crate) fn entry() -> Shape {
         // Additions of Signalbox.
         ("testRunId", Shape::or_null(Shape::Uuid)),
         ("exit", Shape::or_null(exit())),
+        ("impactedTargets", Shape::optional(Shape::Anything)),
+        ("dependencies", Shape::optional(Shape::Anything)),
         ("timeline", Shape::optional(Shape::list(step()))),
         ("estimatedTimeToMerge", Shape::optional(estimate())),
     ]);

@@ -34,6 +34,12 @@ async fn targets_may_be_a_list_an_empty_one_or_everything() {
         let body = json!({"pr": {"number": pr}, "impactedTargets": targets});
         assert_eq!(server.ok(OPERATION, body).await, json!({}));
         assert_eq!(has_targets(&server, pr).await, true, "{targets}");
+        let shown = server.entry(pr).await["impactedTargets"].clone();
+        let all = targets.is_string();
+        let names = if targets.get(1).is_some() { json!(["//a", "//b"]) } else { json!([]) };
+        let count = names.as_array().map(Vec::len);
+        let expected = json!({"all": all, "names": names, "count": count, "computed": false});
+        assert_eq!(shown, expected, "{targets}");
     }
 }
 
@@ -125,8 +131,18 @@ async fn rules_compute_them_from_changed_paths() {
     server.ok("updateQueue", rules).await;
     let pr = server.submitted("b").await;
     assert_eq!(server.entry(pr).await["waitReason"], json!({"kind": "computing_targets"}));
+    assert_eq!(server.entry(pr).await["impactedTargets"], Value::Null);
     server.settle().await;
     assert_eq!(has_targets(&server, pr).await, true);
+    let computed = json!({"all": false, "names": ["b"], "count": 1, "computed": true});
+    assert_eq!(server.entry(pr).await["impactedTargets"], computed);
+    let other = server.submitted("other").await;
+    server.settle().await;
+    let all = json!({
+        "all": true, "names": [], "count": 0, "computed": true,
+        "reason": "no rule matches other"
+    });
+    assert_eq!(server.entry(other).await["impactedTargets"], all);
     let wrong = json!({"impactedTargetRules": ["b b", "docs/ docs"]});
     let refused = server.post("updateQueue", wrong).await;
     assert_eq!(refused.pointers(), ["/impactedTargetRules"]);
