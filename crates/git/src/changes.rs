@@ -30,9 +30,11 @@ pub(crate) async fn paths(
     let options = ["-z", "--name-only", "--no-renames", "--ignore-submodules=none"];
     let net = [&["diff-tree", "-r"], &options[..], &[base, head]].concat();
     // A rebase skips merges, and so can restore what a merge has undone. When a part of the commits lands
-    // with another pull request, the merge base moves, and the rest can undo that part.
+    // with another pull request, the merge base moves, and the rest can undo that part, also in a merge
+    // that differs from all of its parents.
     let range = format!("{target}..{head}");
-    let log = ["-c", "log.showRoot=true", "log", "--no-show-signature", "--no-merges", "--format="];
+    let merges = if method == MergeMethod::Rebase { "--no-merges" } else { "-c" };
+    let log = ["-c", "log.showRoot=true", "log", merges, "--no-show-signature", "--format="];
     let each = [&log, &options[..], &[&range]].concat();
     let calls = match method {
         MergeMethod::Squash => vec![net],

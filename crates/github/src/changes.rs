@@ -11,8 +11,10 @@ use crate::client::Refused;
 use crate::host::GitHubHost;
 use crate::wire;
 
-/// The most files in a comparison, or on a page of a commit. One with that many may lack some.
+/// The most files in a comparison. One with that many may lack some.
 const MOST_FILES: usize = 300;
+/// The most files on a page of a commit; other pages are not read.
+const MOST_FILES_READ: usize = 100;
 /// The most commits on the first page of a comparison.
 const MOST_COMMITS: usize = 100;
 /// The most commits whose own files are read.
@@ -38,7 +40,7 @@ impl GitHubHost {
             }
             Err(refused) => return Err(refused.error),
         };
-        let Some(mut paths) = names_of(found.files.as_deref()) else {
+        let Some(mut paths) = names_of(found.files.as_deref(), MOST_FILES) else {
             return incomplete(format!("it changes {MOST_FILES} files or more"));
         };
         if found.total_commits.is_none_or(|total| total > found.commits.len()) {
@@ -46,16 +48,22 @@ impl GitHubHost {
         }
         // Of a single commit on the merge base, the comparison lists the files.
         if method != MergeMethod::Squash && found.commits.len() > 1 {
-            let own = found.commits.iter().filter(|commit| commit.parents.len() < 2);
-            let own: Vec<&str> = own.map(|commit| commit.sha.as_str()).collect();
+            let (merges, own): (Vec<_>, Vec<_>) =
+                found.commits.iter().partition(|commit| commit.parents.len() > 1);
+            let is_own =
+                |parent: &wire::Object| found.commits.iter().any(|it| it.sha == parent.sha);
+            if merges.iter().any(|merge| merge.parents.iter().all(is_own)) {
+                return incomplete("it merges branches of its own".into());
+            }
             if own.len() > MOST_READ {
                 return incomplete(format!("it has more than {MOST_READ} commits"));
             }
             for commit in own {
-                let rest = format!("/commits/{commit}?per_page=1");
+                let rest = format!("/commits/{}?per_page={MOST_FILES_READ}", commit.sha);
                 let read: wire::CommitFiles = self.client.get(repo, &rest).await?;
-                let Some(names) = names_of(read.files.as_deref()) else {
-                    return incomplete(format!("a commit changes {MOST_FILES} files or more"));
+                let Some(names) = names_of(read.files.as_deref(), MOST_FILES_READ) else {
+                    let why = format!("one of its commits changes {MOST_FILES_READ} files or more");
+                    return incomplete(why);
                 };
                 paths.extend(names);
             }
@@ -92,8 +100,8 @@ impl GitHubHost {
     }
 }
 
-/// The names of listed files, also former ones; `None` if some may not be listed.
-fn names_of(files: Option<&[wire::ChangedFile]>) -> Option<Vec<String>> {
-    let files = files.filter(|files| files.len() < MOST_FILES)?;
+/// The names of listed files, also former ones; `None` if there are as many as a list can have.
+fn names_of(files: Option<&[wire::ChangedFile]>, most: usize) -> Option<Vec<String>> {
+    let files = files.filter(|files| files.len() < most)?;
     Some(files.iter().flat_map(wire::ChangedFile::names).map(ToOwned::to_owned).collect())
 }

@@ -52,7 +52,7 @@ pub(super) fn or_all_targets(
     if is_in_line || (may_pass && !is_late) {
         return Err(error);
     }
-    Ok(ComputedTargets::incomplete(error.to_string()))
+    Ok(ComputedTargets::host_failed(&error.to_string()))
 }
 
 impl QueueService {

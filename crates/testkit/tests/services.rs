@@ -468,6 +468,31 @@ async fn targets_are_computed_from_the_changed_paths_on_the_host() {
 }
 
 #[tokio::test]
+async fn a_host_that_does_not_list_paths_for_half_an_hour_leaves_all_targets() {
+    let bench = Fixture::new(1).await;
+    bench.set(target_rules(Mode::Parallel, &["api/** api"])).await;
+    let pr = bench.open("api/a");
+    for nth in 1..100 {
+        bench.host.fail(Call::ChangedPaths, nth, Failure::Unavailable);
+    }
+    bench.submit(pr).await.expect("accepted");
+    let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
+    for _ in 0..29 {
+        bench.run_host_effects(&runner).await;
+        bench.clock.advance(Span::minutes(1));
+    }
+    assert_eq!(bench.waits(pr).await, Some(WaitReason::ComputingTargets));
+    for _ in 0..3 {
+        bench.clock.advance(Span::minutes(1));
+        bench.run_host_effects(&runner).await;
+    }
+    let entry = bench.entry(pr).await.entry;
+    let known = entry.targets.as_deref().expect("known");
+    assert_eq!(known.targets, Targets::All);
+    assert_ne!(bench.waits(pr).await, Some(WaitReason::ComputingTargets));
+}
+
+#[tokio::test]
 async fn paths_are_not_read_for_reported_targets() {
     let bench = Fixture::new(1).await;
     bench.set(target_rules(Mode::Parallel, &["api/** api"])).await;

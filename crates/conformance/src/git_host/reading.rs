@@ -102,6 +102,7 @@ async fn paths(
     match listed.expect("an answer") {
         ChangedPaths::Complete(mut paths) => {
             paths.sort_unstable();
+            paths.dedup();
             paths
         }
         ChangedPaths::Incomplete { why } => vec![format!("INCOMPLETE: {why}")],
@@ -124,7 +125,7 @@ async fn may_change(
 /// skips the merge, nor by a second merge base.
 pub async fn merges_hide_no_changed_path(world: &dyn HostWorld) {
     let place = world.place();
-    let main = world.base(&[("api.txt", "api\n")]);
+    let main = world.base(&[("api.txt", "api\n"), ("z.txt", "z\n")]);
     place.branch("side", "main", &[("api.txt", "changed\n")]);
     place.branch("topic", "main", &[("docs.txt", "docs\n")]);
     place.git(&["merge", "-q", "-s", "ours", "-m", "merge side", "side"]);
@@ -133,10 +134,13 @@ pub async fn merges_hide_no_changed_path(world: &dyn HostWorld) {
     assert_eq!(squash, ["docs.txt"]);
     assert!(may_change(world, &main, &topic, MergeMethod::Rebase, "api.txt").await);
 
-    place.branch("reverting", "main", &[("api.txt", "other\n")]);
-    place.commit(&[("api.txt", "api\n"), ("docs.txt", "docs\n")], "revert");
+    place.branch("reverting", "main", &[("docs.txt", "docs\n"), ("z.txt", "other\n")]);
+    place.commit(&[("more docs.txt", "docs\n"), ("z.txt", "z\n")], "revert");
     let reverting = world.push("reverting");
-    assert!(may_change(world, &main, &reverting, MergeMethod::Rebase, "api.txt").await);
+    for method in [MergeMethod::Rebase, MergeMethod::MergeCommit] {
+        let listed = paths(world, &main, &reverting, method).await;
+        assert_eq!(listed, ["docs.txt", "more docs.txt", "z.txt"]);
+    }
 
     place.branch("landed", "main", &[("more.txt", "more\n")]);
     place.git(&["checkout", "-q", "-B", "evil", "landed"]);
@@ -160,6 +164,13 @@ pub async fn merges_hide_no_changed_path(world: &dyn HostWorld) {
     let upper = world.push("upper");
     // When the lower one has landed, the upper one undoes its change.
     assert!(may_change(world, &main, &upper, MergeMethod::MergeCommit, "api.txt").await);
+    place.branch("part", "main", &[("part.txt", "x\n")]);
+    place.branch("whole", "main", &[("whole.txt", "x\n")]);
+    place.git(&["merge", "-q", "--no-commit", "part"]);
+    place.commit(&[("api.txt", "in a merge\n")], "merge part");
+    place.commit(&[("api.txt", "new\n")], "undo");
+    let whole = world.push("whole");
+    assert!(may_change(world, &main, &whole, MergeMethod::MergeCommit, "api.txt").await);
 
     place.git(&["checkout", "-q", "--orphan", "stranger"]);
     place.commit(&[("strange.txt", "x\n")], "unrelated");

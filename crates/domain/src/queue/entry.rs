@@ -272,8 +272,8 @@ impl Entry {
     }
 
     /// The targets of its head by which it is tested, if any: after a change of the rules, computed ones
-    /// apply until others are computed.
-    pub(super) fn applied_targets(&self) -> Option<&ReportedTargets> {
+    /// apply in the line until others are computed.
+    pub fn applied_targets(&self) -> Option<&ReportedTargets> {
         self.targets.as_deref().filter(|targets| targets.hold_for(&self.pull_request.head))
     }
 

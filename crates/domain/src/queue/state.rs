@@ -217,8 +217,7 @@ pub struct Header {
     pub passed_in: Vec<u32>,
     /// The last number given to a run, an effect, a place or a journal record.
     pub sequence: u64,
-    /// Incremented when `impactedTargetRules` or `mergeMethod` changes, and when a push from outside
-    /// moves the target of a queue with such rules.
+    /// Incremented when `impactedTargetRules` or `mergeMethod` changes.
     #[cfg_attr(feature = "serde", serde(default))]
     pub rules_revision: u64,
     /// Terraform's management of the queue; `None` if Terraform has never written it.

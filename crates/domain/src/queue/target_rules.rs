@@ -81,10 +81,15 @@ pub enum WhyAll {
         /// The rule.
         rule: String,
     },
-    /// The changed paths are not all known.
+    /// The host cannot list all changed paths.
     Incomplete {
         /// Why, as part of a sentence.
         why: String,
+    },
+    /// The host failed to list the changed paths for too long, or refused to.
+    HostFailed {
+        /// Its error.
+        error: String,
     },
 }
 
@@ -94,6 +99,9 @@ impl fmt::Display for WhyAll {
             Self::NoRule { path } => write!(f, "no rule matches {path}"),
             Self::Rule { path, rule } => write!(f, "{path} matches the rule {rule}"),
             Self::Incomplete { why } => f.write_str(why),
+            Self::HostFailed { error } => {
+                write!(f, "the git host did not list its changed files: {error}")
+            }
         }
     }
 }
@@ -228,6 +236,11 @@ impl ComputedTargets {
     /// All targets, because the changed paths are not all known.
     pub fn incomplete(why: impl Into<String>) -> Self {
         Self::all(WhyAll::Incomplete { why: shortened(&why.into()) })
+    }
+
+    /// All targets, because the host has failed.
+    pub fn host_failed(error: &str) -> Self {
+        Self::all(WhyAll::HostFailed { error: shortened(error) })
     }
 
     const fn all(why: WhyAll) -> Self {

@@ -249,7 +249,8 @@ pub(crate) struct EntryReply {
     #[serde(flatten)]
     listed: ListedEntry,
     readiness: ReadinessReply,
-    /// Its impacted targets, if they are known for its head.
+    /// The impacted targets of its head, if it has any. After a change of the rules, the previous ones
+    /// until others are computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     impacted_targets: Option<ImpactedTargetsReply>,
     /// What it depends on and has not merged.
@@ -281,7 +282,7 @@ impl EntryReply {
         Self {
             listed: ListedEntry::of(entry, *state, waits.as_ref(), *position, words),
             readiness: ReadinessReply::of(readiness, words),
-            impacted_targets: ImpactedTargetsReply::of(entry, readiness),
+            impacted_targets: ImpactedTargetsReply::of(entry),
             dependencies: DependencyReply::all(readiness, words),
             force_enqueued: entry.force_enqueued,
             is_currently_submitted_to_queue: entry.is_live(),

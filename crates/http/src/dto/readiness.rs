@@ -55,10 +55,9 @@ pub(crate) struct ImpactedTargetsReply {
 }
 
 impl ImpactedTargetsReply {
-    /// The targets of an entry; `None` unless they are known for its head.
-    pub(super) fn of(entry: &Entry, readiness: &Readiness) -> Option<Self> {
-        let ReportedTargets { targets, origin, .. } =
-            entry.targets.as_deref().filter(|_| readiness.has_impacted_targets)?;
+    /// The targets of an entry; `None` if it has none for its head.
+    pub(super) fn of(entry: &Entry) -> Option<Self> {
+        let ReportedTargets { targets, origin, .. } = entry.applied_targets()?;
         let mut names: Vec<&str> = match targets {
             Targets::All => Vec::new(),
             Targets::Only(names) => names.iter().collect(),

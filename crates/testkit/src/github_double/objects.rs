@@ -230,14 +230,18 @@ impl State {
     }
 
     /// repos/get-commit
-    pub(super) fn one_commit(&self, sha: &str) -> Reply {
+    pub(super) fn one_commit(&self, asked: &Asked, sha: &str) -> Reply {
         match self.git.commit(sha) {
             Some(sha) => {
                 let empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned();
                 let parent = self.git.commit(&format!("{sha}^")).unwrap_or(empty);
-                let mut commit = self.commit_json(&sha);
-                commit["files"] = self.changed_files(&parent, &sha).into();
-                Reply::new(200, commit)
+                let commit = self.commit_json(&sha);
+                // The files are paged, not the commit.
+                asked.page(self.changed_files(&parent, &sha), |files| {
+                    let mut commit = commit.clone();
+                    commit["files"] = files;
+                    commit
+                })
             }
             None => Reply::not_found(),
         }

@@ -208,7 +208,7 @@ fn route(state: &mut State, asked: &Asked) -> Reply {
         ("GET", ["pulls", id]) => state.get_pull(number(id)),
         ("PATCH", ["pulls", id]) => state.update_pull(asked, number(id)),
         ("PUT", ["pulls", id, "merge"]) => state.merge_pull(asked, number(id)),
-        ("GET", ["commits", sha]) => state.one_commit(sha),
+        ("GET", ["commits", sha]) => state.one_commit(asked, sha),
         ("GET", ["commits", sha, "check-runs"]) => state.list_check_runs(asked, sha),
         ("GET", ["commits", sha, "status"]) => state.combined_status(asked, sha),
         ("GET", ["commits", sha, "statuses"]) => state.list_statuses(asked, sha),

@@ -67,7 +67,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     page.sections.push(top);
     page.sections.extend(landing::incident(place, entry));
     if entry.is_live() {
-        page.sections.push(readiness(&snapshot.entry, seen.queue, &snapshot.readiness));
+        page.sections.push(readiness(&snapshot.entry, &snapshot.readiness));
     }
     let steps = seen.details.timeline.as_deref().unwrap_or_default();
     if let Some(test) = seen.details.last_run() {
@@ -196,7 +196,7 @@ fn targets(known: &ReportedTargets) -> String {
     format!("{which} ({source})")
 }
 
-fn readiness(entry: &Entry, queue: &Queue, ready: &Readiness) -> Section {
+fn readiness(entry: &Entry, ready: &Readiness) -> Section {
     let line = |good: bool, what: &str, bad: &str| {
         let (icon, tone, text) =
             if good { ("check", "good", what) } else { ("hourglass", "waiting", bad) };
@@ -228,8 +228,10 @@ fn readiness(entry: &Entry, queue: &Queue, ready: &Readiness) -> Section {
             },
         ),
     ];
-    if let Some(known) = entry.known_targets(&queue.header) {
-        lines.push(("Targets", line(true, &targets(known), "")));
+    let is_outside = entry.state == EntryState::NotReady;
+    let usable = entry.applied_targets().filter(|_| ready.has_impacted_targets || !is_outside);
+    if let Some(usable) = usable {
+        lines.push(("Targets", line(true, &targets(usable), "")));
     } else if ready.requires_impacted_targets {
         let missing = if ready.computes_impacted_targets {
             "being computed for its head"

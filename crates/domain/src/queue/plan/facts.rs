@@ -220,7 +220,7 @@ fn host_reachable(builder: &mut TransitionBuilder) {
         return builder.ignored(IgnoredBecause::Known);
     };
     builder.queue.header.host.trouble = None;
-    targets::request_incomplete(builder);
+    targets::request_after_outage(builder);
     let away = builder.at.since(since);
     for id in running(builder) {
         builder.change_run(id, |run| {

@@ -10,7 +10,7 @@ use super::super::{
     QueuedReason, RequiredStatuses, RunChecks, RunStatus, StatusSource, Target, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{bisect, checks, facts, landings, leave, targets, timeouts};
+use super::{bisect, checks, facts, landings, leave, timeouts};
 
 /// Handles a read of the target. If a push from outside moved its head, every run starts again,
 /// unless the new tree is one that the first run tested or was built on.
@@ -36,9 +36,6 @@ pub(super) fn target_seen(
     let was = target.head.clone();
     set_target(builder, head, tree, read_at);
     landings::ask(builder, was.as_ref(), head);
-    if was.is_some() {
-        targets::target_moved(builder);
-    }
     if !same {
         facts::start_over(builder);
     }

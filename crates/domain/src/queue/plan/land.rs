@@ -262,7 +262,7 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
         return builder.ignored(IgnoredBecause::NoSuchLanding);
     };
     builder.queue.header.landing = None;
-    let (landed, revision) = (entries_of(builder, id), builder.queue.header.rules_revision);
+    let landed = entries_of(builder, id);
     let fail =
         |builder: &mut TransitionBuilder, pr: PrNumber, reason, culprit, details: Vec<String>| {
             let entry = builder.queue.entry_id(pr);
@@ -289,7 +289,6 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
             let was = builder.queue.header.target.head.clone();
             host_facts::set_target(builder, head, tree, builder.at);
             landings::ask(builder, was.as_ref(), head);
-            targets::target_moved(builder);
             facts::start_over(builder);
         }
         LandRefusal::TargetMissing => host_facts::target_missing(builder),
@@ -304,10 +303,7 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
             }
         }
     }
-    // After a push from outside, all targets are requested already.
-    if builder.queue.header.rules_revision == revision {
-        targets::request_after_landing(builder, &landed);
-    }
+    targets::request_after_landing(builder, &landed);
 }
 
 /// The entries that land with a run.

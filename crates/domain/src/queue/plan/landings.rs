@@ -9,7 +9,7 @@ use super::super::{
     Queue, Subject, WrongLanding,
 };
 use super::builder::TransitionBuilder;
-use super::composition;
+use super::{composition, targets};
 
 /// Asks the host which landings the target contains after a push from outside.
 pub(super) fn ask(builder: &mut TransitionBuilder, was: Option<&Sha>, head: &Sha) {
@@ -47,6 +47,9 @@ pub(super) fn checked(
         let what = format!("the target branch at {head} contains it again");
         builder.decision(Decision::Changed { pr: entry.pr, what });
         builder.put_entry(entry);
+    }
+    if !lost.is_empty() {
+        targets::request_all(builder);
     }
     let is_off = |entry: &Entry, pr| entry.pr == pr;
     let mut off_target = queue.header.off_target.clone();

@@ -91,24 +91,36 @@ pub(super) fn request(builder: &mut TransitionBuilder, id: EntryId) {
 /// it was landing.
 pub(super) fn request_after_landing(builder: &mut TransitionBuilder, entries: &[EntryId]) {
     for id in entries {
-        let header = &builder.queue.header;
-        if builder.entry(*id).is_some_and(|entry| entry.known_targets(header).is_none()) {
+        let queue = &builder.queue;
+        let lacks = |entry: &Entry| {
+            entry.known_targets(&queue.header).is_none() && !leave::is_landing(queue, entry)
+        };
+        if builder.entry(*id).as_deref().is_some_and(lacks) {
             request(builder, *id);
         }
     }
 }
 
-/// Requests the targets of the entries whose changed paths the host did not list during an outage.
-pub(super) fn request_incomplete(builder: &mut TransitionBuilder) {
-    let is_incomplete = |entry: &&Entry| {
+/// Requests the targets of the entries for which an outage of the host has left all targets.
+pub(super) fn request_after_outage(builder: &mut TransitionBuilder) {
+    let is_affected = |entry: &&Entry| {
         let origin = entry.applied_targets().map(|it| &it.origin);
         matches!(
             origin,
-            Some(TargetsOrigin::Computed { why_all: Some(WhyAll::Incomplete { .. }), .. })
+            Some(TargetsOrigin::Computed { why_all: Some(WhyAll::HostFailed { .. }), .. })
         )
     };
-    let entries = builder.queue.entries_in_order().filter(is_incomplete);
+    let entries = builder.queue.entries_in_order().filter(is_affected);
     for id in entries.map(|entry| entry.id).collect::<Vec<_>>() {
+        request(builder, id);
+    }
+}
+
+/// Requests the targets of every entry: a push from outside has removed landings from the target, which
+/// are now changes of the pull requests that contain them.
+pub(super) fn request_all(builder: &mut TransitionBuilder) {
+    let entries: Vec<EntryId> = builder.queue.entries_in_order().map(|entry| entry.id).collect();
+    for id in entries {
         request(builder, id);
     }
 }
@@ -117,18 +129,7 @@ pub(super) fn request_incomplete(builder: &mut TransitionBuilder) {
 /// what they have until then.
 pub(super) fn apply_rules(builder: &mut TransitionBuilder) {
     builder.queue.header.rules_revision += 1;
-    let entries: Vec<EntryId> = builder.queue.entries_in_order().map(|entry| entry.id).collect();
-    for id in entries {
-        request(builder, id);
-    }
-}
-
-/// Handles a push from outside to the target: with another merge base, the same head changes other
-/// paths.
-pub(super) fn target_moved(builder: &mut TransitionBuilder) {
-    if builder.queue.header.computes_targets() {
-        apply_rules(builder);
-    }
+    request_all(builder);
 }
 
 impl Header {
