@@ -164,6 +164,7 @@ impl App {
         let context = &self.context;
         Api {
             queues: self.queues.clone(),
+            queue_replies: Arc::default(),
             what_if: self.what_if.clone(),
             hints: self.hints.clone(),
             uploads: self.uploads.clone(),

@@ -131,6 +131,7 @@ impl Product {
                 context.stores.host.inbound_deliveries.clone(),
                 queues.clone(),
             )),
+            queue_replies: Arc::default(),
             what_if: Arc::new(WhatIf::new(queues.clone())),
             queues,
             authenticator,

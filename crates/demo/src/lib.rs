@@ -82,9 +82,10 @@ pub async fn run(
     let scene = if once { Vec::new() } else { scene::set(&stage, &git).await? };
     if !once {
         scene::print_links(address, client.token(), &git, &scene);
-        say(
-            "\nSix scenarios follow; each ends with a table of what was expected and what happened.",
-        );
+        say(&format!(
+            "\n{} scenarios follow; each ends with a table of what was expected and what happened.",
+            SCENARIOS.len(),
+        ));
     }
     let mut ended = Vec::new();
     for (number, scenario) in (1..).zip(&SCENARIOS) {

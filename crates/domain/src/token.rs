@@ -143,7 +143,7 @@ impl Scope {
 }
 
 /// The case of states and modes in API replies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EnumCase {
     /// `NOT_READY`, as the specification writes them.
     #[default]

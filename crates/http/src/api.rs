@@ -19,6 +19,7 @@ use crate::dto::tests::TestLinks;
 use crate::event_hub::EventHub;
 use crate::openapi::Served;
 use crate::paging::PageTokens;
+use crate::queue_replies::QueueReplies;
 use crate::request_id::with_request_id;
 use crate::routes;
 
@@ -90,6 +91,8 @@ pub struct EventsApi {
 pub struct Api {
     /// The use cases of queues.
     pub queues: Arc<QueueService>,
+    /// Serialized replies about queues.
+    pub queue_replies: Arc<QueueReplies>,
     /// Simulates their histories.
     pub what_if: Arc<WhatIf>,
     /// The events of hosts.

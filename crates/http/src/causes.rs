@@ -41,10 +41,7 @@ impl From<SimulationError> for Problem {
             SimulationError::Refused(refusal) => refusal.into(),
             error if error.is_internal() => {
                 tracing::error!(error = %chain(&error), "a simulation failed");
-                Self::new(
-                    Code::Internal,
-                    "the server failed; its log has the cause under the request id",
-                )
+                internal()
             }
             error => Self::new(Code::NotSimulated, error.to_string()),
         }
@@ -97,10 +94,7 @@ impl From<UploadError> for Problem {
             }
             UploadError::Blob(BlobError::Failed(cause)) => {
                 tracing::error!(error = %chain(&*cause), "the upload store failed");
-                return Self::new(
-                    Code::Internal,
-                    "the server failed; its log has the cause under the request id",
-                );
+                return internal();
             }
         };
         Self::new(code, detail)
@@ -126,10 +120,7 @@ impl From<WebhookError> for Problem {
             }
             WebhookError::Secret(error) => {
                 tracing::error!(error = %chain(&error), "webhook secrets could not be used");
-                return Self::new(
-                    Code::Internal,
-                    "the server failed; its log has the cause under the request id",
-                );
+                return internal();
             }
         };
         Self::new(code, detail)
@@ -176,6 +167,13 @@ impl From<HostError> for Problem {
     }
 }
 
+impl From<serde_json::Error> for Problem {
+    fn from(error: serde_json::Error) -> Self {
+        tracing::error!(error = %chain(&error), "a reply was not written");
+        internal()
+    }
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         tracing::error!(error = %chain(&error), "the database failed");
@@ -187,12 +185,14 @@ impl From<StoreError> for Problem {
                 Code::Internal,
                 "the database is damaged; an operator must restore a backup",
             ),
-            StoreError::Corrupt { .. } | StoreError::Failed(_) => Self::new(
-                Code::Internal,
-                "the server failed; its log has the cause under the request id",
-            ),
+            StoreError::Corrupt { .. } | StoreError::Failed(_) => internal(),
         }
     }
+}
+
+/// A failure of the server that its log explains.
+fn internal() -> Problem {
+    Problem::new(Code::Internal, "the server failed; its log has the cause under the request id")
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -1,7 +1,8 @@
 //! A page in the text format 0.0.4: families of samples about queues.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 
+use itoa::Buffer;
 use signalbox_domain::queue::{BUCKETS_SECONDS, Histogram, QueueMetrics};
 
 /// The approximate size of a queue of one type, in bytes.
@@ -40,8 +41,8 @@ impl<'a> Page<'a> {
         self.head(name, help, "gauge");
         for (queue, labels) in &self.queues {
             for (extra, value) in samples(queue) {
-                let extra = extra_label(self.label, extra);
-                sample(&mut self.text, [name, ""], [labels, &extra, ""], value);
+                let labels = Labels { queue: labels, extra: (self.label, extra), bound: "" };
+                sample(&mut self.text, [name, ""], labels, Buffer::new().format(value));
             }
         }
     }
@@ -58,16 +59,18 @@ impl<'a> Page<'a> {
         self.head(name, help, "histogram");
         for (queue, labels) in &self.queues {
             for (extra, histogram) in histograms(queue) {
-                let extra = extra_label(self.label, extra);
+                let labels = Labels { queue: labels, extra: (self.label, extra), bound: "" };
                 let observed = if histogram.count == 0 { &[][..] } else { &self.bounds[..] };
                 for (bound, count) in observed.iter().zip(histogram.buckets) {
-                    sample(&mut self.text, [name, "_bucket"], [labels, &extra, bound], count);
+                    let labels = Labels { bound, ..labels };
+                    sample(&mut self.text, [name, "_bucket"], labels, Buffer::new().format(count));
                 }
-                let (sum, count) = (seconds(histogram.sum_micros), histogram.count);
-                let all = ",le=\"+Inf\"";
-                sample(&mut self.text, [name, "_bucket"], [labels, &extra, all], count);
-                sample(&mut self.text, [name, "_sum"], [labels, &extra, ""], sum);
-                sample(&mut self.text, [name, "_count"], [labels, &extra, ""], count);
+                let (sum, mut count) = (seconds(histogram.sum_micros), Buffer::new());
+                let count = count.format(histogram.count);
+                let all = Labels { bound: ",le=\"+Inf\"", ..labels };
+                sample(&mut self.text, [name, "_bucket"], all, count);
+                sample(&mut self.text, [name, "_sum"], labels, &sum);
+                sample(&mut self.text, [name, "_count"], labels, count);
             }
         }
     }
@@ -77,31 +80,44 @@ impl<'a> Page<'a> {
     }
 }
 
-/// One line: a name in two parts, labels in three, a value.
-fn sample(text: &mut String, name: [&str; 2], labels: [&str; 3], value: impl Display) {
+/// The labels of a sample.
+#[derive(Clone, Copy)]
+struct Labels<'a> {
+    /// Those of the queue, as text.
+    queue: &'a str,
+    /// The name and the value of one more, a word that needs no escape; none if the value is empty.
+    extra: (&'a str, &'a str),
+    /// The `le` label of a bucket, as text.
+    bound: &'a str,
+}
+
+/// One line: a name in two parts, labels, a value.
+fn sample(text: &mut String, name: [&str; 2], labels: Labels<'_>, value: &str) {
     for part in name {
         text.push_str(part);
     }
     text.push('{');
-    for part in labels {
+    text.push_str(labels.queue);
+    let (label, word) = labels.extra;
+    if !word.is_empty() {
+        for part in [",", label, "=\"", word, "\""] {
+            text.push_str(part);
+        }
+    }
+    for part in [labels.bound, "} ", value, "\n"] {
         text.push_str(part);
     }
-    let _ = writeln!(text, "}} {value}");
-}
-
-/// A label after those of the queue; nothing when its value is empty.
-fn extra_label(name: &str, value: &str) -> String {
-    if value.is_empty() { String::new() } else { format!(",{name}=\"{}\"", escaped(value)) }
 }
 
 fn labels(queue: &QueueMetrics) -> String {
-    let host = queue.repo_host.as_deref().unwrap_or_default();
+    let host = queue.repo_host.as_deref();
+    let host = host.map(|host| format!(",repo_host=\"{}\"", escaped(host)));
     format!(
         "repo=\"{}\",branch=\"{}\",queue_type=\"{}\"{}",
         escaped(&queue.repo),
         escaped(&queue.branch),
         escaped(queue.queue_type),
-        extra_label("repo_host", host),
+        host.unwrap_or_default(),
     )
 }
 
@@ -112,6 +128,9 @@ fn escaped(value: &str) -> String {
 
 /// Microseconds as seconds, exactly and without needless zeros.
 fn seconds(micros: i64) -> String {
+    if micros == 0 {
+        return "0".to_owned();
+    }
     let (whole, rest) = (micros.unsigned_abs() / 1_000_000, micros.unsigned_abs() % 1_000_000);
     let sign = if micros < 0 { "-" } else { "" };
     let exact = format!("{sign}{whole}.{rest:06}");

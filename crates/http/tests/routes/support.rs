@@ -207,6 +207,7 @@ impl Server {
             events,
             flaky,
             queues: queues.clone(),
+            queue_replies: Arc::default(),
             what_if: Arc::new(WhatIf::new(queues.clone())),
             hints: Arc::new(HintService::new(
                 context.clone(),

@@ -170,7 +170,7 @@ documents! {
     UploadRecord: "upload" version 1,
     flaky::Settings: "flaky settings" version 1,
     SettingsChange: "change of flaky settings" version 1,
-    TestDocument: "test" version 2,
+    TestDocument: "test" version 3,
     flaky::Incident: "incident" version 1,
     flaky::FailureHistory: "failures of a repository" version 1,
     flaky::Windows: "windows of a test" version 3,

@@ -34,7 +34,9 @@ pub(crate) struct TestDocument {
     renamed_from: Option<TestId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     measured_at: Option<Timestamp>,
-    changed_at: Timestamp,
+    /// Absent if the test has not changed since it got its status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changed_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "is_zero")]
     sequence: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -49,6 +51,7 @@ const fn is_zero(number: &u64) -> bool {
 impl TestDocument {
     /// The test with that id in a repository.
     pub(crate) fn test(self, repo: RepoRef, id: TestId) -> TestCase {
+        let changed_at = self.changed_at.unwrap_or(self.standing.since);
         TestCase {
             org: repo.org,
             repo: repo.id,
@@ -64,7 +67,7 @@ impl TestDocument {
             retired: self.retired,
             renamed_from: self.renamed_from,
             measured_at: self.measured_at,
-            changed_at: self.changed_at,
+            changed_at,
             sequence: self.sequence,
             events: self.events,
         }
@@ -92,6 +95,7 @@ impl From<&TestCase> for TestDocument {
             sequence,
             events,
         } = test.clone();
+        let changed_at = (changed_at != standing.since).then_some(changed_at);
         Self {
             key,
             standing,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::try_join;
 use uuid::Uuid;
 
 use signalbox_domain::flaky::{Incident, JournalRecord, RunRecord, Settings, TestId, TestStatus};
@@ -130,8 +131,10 @@ impl FlakyService {
         let at = self.context.clock.now();
         let settings = settings_of(repo, &stores.tests.repo(repo).await?);
         let list = test_list(kind, &settings, at);
-        let records = stores.reads.list(repo, list, seek, limit).await?;
-        let total = if counted { Some(stores.reads.count(repo, list).await?) } else { None };
+        let count = async {
+            if counted { stores.reads.count(repo, list).await.map(Some) } else { Ok(None) }
+        };
+        let (records, total) = try_join(stores.reads.list(repo, list, seek, limit), count).await?;
         let numbers = self.numbers(repo, &records, read, at).await?;
         let tests = snapshots(&repository, &settings, records, numbers, at);
         Ok(ListedTests { tests, total })

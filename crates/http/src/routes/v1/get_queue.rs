@@ -1,10 +1,12 @@
 //! `POST /v1/getQueue`.
 
-use actix_web::web::{Data, Json};
+use actix_web::HttpResponse;
+use actix_web::http::header::ContentType;
+use actix_web::web::Data;
 
 use crate::api::Api;
 use crate::authenticated::AuthenticatedJson;
-use crate::dto::{QueueReply, QueueRequest, Words};
+use crate::dto::{QueueReply, QueueRequest};
 use crate::failures::OfQueue;
 use crate::problem::Problem;
 
@@ -21,8 +23,9 @@ use crate::problem::Problem;
 pub(crate) async fn handle(
     api: Data<Api>,
     AuthenticatedJson { caller, body }: AuthenticatedJson<QueueRequest>,
-) -> Result<Json<QueueReply>, Problem> {
+) -> Result<HttpResponse, Problem> {
     let (repo, branch) = body;
     let queue = api.queues.queue(&caller, &repo, &branch).await?;
-    Ok(Json(QueueReply::of(&queue, Words(caller.compatibility.enum_case()))))
+    let body = api.queue_replies.of(&queue, caller.compatibility.enum_case())?;
+    Ok(HttpResponse::Ok().content_type(ContentType::json()).body(body))
 }
