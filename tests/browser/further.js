@@ -21,6 +21,49 @@ export async function further({ test, one, page, open, pages }) {
       }
     }
   });
+  const sizes = async (check) => {
+    for (const width of [1280, 768, 375, 320]) {
+      await page.setViewportSize({ width, height: 800 });
+      for (const [name, address] of Object.entries(pages)) {
+        await page.goto(one.url + address);
+        assert.deepEqual(await page.evaluate(check), [], `${name}, ${width} px`);
+      }
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+  };
+  await test("no word of a table is cut in the middle, at any width", () => sizes(() => {
+    const cut = [];
+    for (const cell of document.querySelectorAll("main th, main td")) {
+      const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+      while (texts.nextNode()) {
+        // Longer ones, such as ids and addresses, are cut where they must be.
+        for (const word of texts.currentNode.data.matchAll(/[\p{L}\p{N}]{2,16}(?=[\s.,:;]|$)/gu)) {
+          if (word.index > 0 && !/\s/.test(texts.currentNode.data[word.index - 1])) continue;
+          const range = document.createRange();
+          range.setStart(texts.currentNode, word.index);
+          range.setEnd(texts.currentNode, word.index + word[0].length);
+          const lines = new Set([...range.getClientRects()].map((it) => Math.round(it.top)));
+          if (lines.size > 1) cut.push(word[0]);
+        }
+      }
+    }
+    return cut;
+  }));
+  await test("labels of charts are inside their frame and readable, and the newest part is in view", () => sizes(() => {
+    const wrong = [];
+    for (const chart of document.querySelectorAll("svg.chart")) {
+      const frame = chart.getBoundingClientRect();
+      for (const label of chart.querySelectorAll("text")) {
+        const box = label.getBoundingClientRect();
+        const inside = box.left >= frame.left - 1 && box.right <= frame.right + 1 && box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1;
+        if (!inside) wrong.push(`${label.textContent} is outside`);
+        if (box.height < 9 || box.height > 24) wrong.push(`${label.textContent} is ${box.height} px high`);
+      }
+      const seen = chart.closest(".scroll").getBoundingClientRect();
+      if (!chart.classList.contains("natural") && frame.right > seen.right + 1) wrong.push(`the newest part of ${chart.id} is out of view`);
+    }
+    return wrong;
+  }));
   await test("a page of tests that was just opened shows no new content", async () => {
     await page.goto(one.url + one.page("flaky-tests"));
     await page.getByText(/^live/).waitFor();

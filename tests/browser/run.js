@@ -122,11 +122,14 @@ try {
     await page.getByRole("link", { name: "Clear the search" }).click();
     await page.locator("#found pre").waitFor({ state: "detached" });
   });
-  await test("the queue groups pull requests by test run", async () => {
+  await test("the queue is one table in queue order, with what is tested and what waits", async () => {
     await page.goto(one.url + one.queue);
-    await page.getByRole("heading", { name: /^Testing/ }).waitFor();
-    assert.ok(await page.locator("#testing table").count() >= 1);
-    assert.ok(await page.locator("#waiting tbody tr").count() >= 1);
+    const rows = page.locator("#line tbody tr");
+    await rows.first().waitFor();
+    const places = (await rows.locator("td:first-child").allInnerTexts()).map(Number).filter(Boolean);
+    assert.deepEqual(places, places.map((_, at) => at + 1));
+    assert.match(await rows.first().innerText(), /Testing[^]*running/);
+    assert.match(await page.locator("#line").innerText(), /Waiting/);
   });
   await test("a pull request is found by its number", async () => {
     await page.goto(`${one.url}/`);

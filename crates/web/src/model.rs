@@ -1,7 +1,12 @@
 //! The model of a page. Handlers build these values; one template renders them, so that every page
-//! //! escapes and labels its content in the same way.
+//! escapes and labels its content in the same way.
 
 use signalbox_wording::{Named, Tone, Word};
+
+use crate::text::plain;
+
+/// The most characters of a text that stays on one line.
+const SHORT: usize = 14;
 
 /// A piece of text with its icon, link and notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub(crate) struct Cell {
     pub(crate) code: bool,
     /// Whether it has a button to copy its text.
     pub(crate) copy: bool,
+    /// What its text is short for: the button copies this, and it is the tooltip.
+    pub(crate) whole: Option<String>,
     /// Progress: the part that is done, and the total.
     pub(crate) progress: Option<(usize, usize)>,
     /// A badge beside the text, such as `known flaky`.
@@ -47,6 +54,36 @@ impl Cell {
     /// Code that users want to copy, such as an id.
     pub(crate) fn to_copy(text: impl Into<String>) -> Self {
         Self { copy: true, ..Self::code(text) }
+    }
+
+    /// The id of a commit, shortened.
+    pub(crate) fn commit(id: impl Into<String>) -> Self {
+        let id = id.into();
+        let short: String = id.chars().take(10).collect();
+        Self { whole: Some(id), ..Self::to_copy(short) }
+    }
+
+    /// How its column is laid out: words of the vocabulary and short texts are never broken, links get
+    /// room, and anything else is broken where it must be.
+    pub(crate) fn layout(&self) -> &'static str {
+        if self.number {
+            "num"
+        } else if self.icon.is_some() {
+            "word"
+        } else if self.whole.is_some() || self.text.chars().count() <= SHORT {
+            "short"
+        } else if self.href.is_some() || self.code {
+            "wide"
+        } else {
+            "text"
+        }
+    }
+
+    /// A text that is cut, with all of it as its tooltip.
+    pub(crate) fn cut(text: &str, most: usize) -> Self {
+        let short = plain(text, most);
+        let whole = Some(plain(text, 1_000)).filter(|whole| *whole != short);
+        Self { whole, ..Self::text(short) }
     }
 
     pub(crate) fn word(word: Word) -> Self {
@@ -91,6 +128,8 @@ pub(crate) struct Head {
 pub(crate) struct Row {
     /// Its id, stable over updates.
     pub(crate) id: String,
+    /// The name of a class, or an empty one.
+    pub(crate) class: &'static str,
     pub(crate) cells: Vec<Cell>,
 }
 
@@ -103,6 +142,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     /// The text in place of rows.
     pub(crate) empty: String,
+    /// Whether its rows become cards of two lines on narrow screens.
+    pub(crate) dense: bool,
     /// Whether the caption is only for screen readers.
     pub(crate) quiet_caption: bool,
     /// The next page.
@@ -139,7 +180,7 @@ impl Table {
 
     pub(crate) fn push(&mut self, id: impl std::fmt::Display, cells: Vec<Cell>) {
         let id = format!("{}-{id}", self.id);
-        self.rows.push(Row { id, cells });
+        self.rows.push(Row { id, class: "", cells });
     }
 }
 
@@ -157,6 +198,8 @@ pub(crate) struct Tile {
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) label: String,
+    /// The heading of the group that begins with it, or an empty one.
+    pub(crate) heading: &'static str,
     /// `text`, `password`, `number`, `search`, `select`, `lines` or `boxes`.
     pub(crate) kind: &'static str,
     /// The value; for `boxes` the selected values, one per line.
@@ -210,12 +253,16 @@ pub(crate) enum Block {
     Text(String),
     /// Numbers.
     Tiles(Vec<Tile>),
+    /// Numbers, each with what it counts, on one line.
+    Summary(Vec<Tile>),
     /// Names and values.
     Details(Vec<(&'static str, Cell)>),
     /// Rows.
     Table(Table),
     /// A chart, and its numbers as a table.
     Chart(Box<crate::svg::Chart>, Table),
+    /// A chart of what a table beside it has.
+    Picture(Box<crate::svg::Chart>),
     /// Forms.
     Forms(Vec<Form>),
     /// A timeline.

@@ -91,6 +91,7 @@ fn done(word: &str) -> &'static str {
         "running" => "The queue is running.",
         "settings" => "The settings were changed.",
         "quarantine" => "The quarantine of the test was changed.",
+        "quarantine-settings" => "The quarantine settings were changed.",
         "some-changed" => "The tests were changed.",
         "flagged" => "The test was flagged.",
         "unflagged" => "The flag was removed.",

@@ -32,7 +32,7 @@ impl Form {
 
 fn cell(cell: &Cell) -> Value {
     let mut all = Map::new();
-    all.insert("text".to_owned(), json!(cell.text));
+    all.insert("text".to_owned(), json!(cell.whole.as_ref().unwrap_or(&cell.text)));
     let more =
         [("href", cell.href.as_ref()), ("time", cell.time.as_ref()), ("note", cell.sub.as_ref())];
     for (name, value) in more {
@@ -58,7 +58,7 @@ fn block(block: &Block) -> Option<Value> {
         }
         Block::Text(text) | Block::Pre(text) | Block::Log { text, .. } => json!({ "text": text }),
         Block::Part(name, text) => json!({ "name": name, "text": text }),
-        Block::Tiles(tiles) => {
+        Block::Tiles(tiles) | Block::Summary(tiles) => {
             let tile = |it: &crate::model::Tile| json!({ "name": it.label, "value": it.value, "note": it.note });
             json!({ "numbers": tiles.iter().map(tile).collect::<Vec<_>>() })
         }
@@ -75,7 +75,7 @@ fn block(block: &Block) -> Option<Value> {
             json!({ "timeline": steps.iter().map(step).collect::<Vec<_>>() })
         }
         Block::Links(links) => json!({ "links": links.iter().map(cell).collect::<Vec<_>>() }),
-        Block::Forms(_) => return None,
+        Block::Forms(_) | Block::Picture(_) => return None,
     })
 }
 
@@ -100,6 +100,8 @@ pub(crate) fn csv(page: &Page) -> String {
         | Block::Answer { .. }
         | Block::Text(_)
         | Block::Tiles(_)
+        | Block::Summary(_)
+        | Block::Picture(_)
         | Block::Details(_)
         | Block::Chart(..)
         | Block::Forms(_)
@@ -118,7 +120,10 @@ pub(crate) fn csv(page: &Page) -> String {
     };
     line(table.heads.iter().map(|it| it.label).collect());
     for row in &table.rows {
-        line(row.cells.iter().map(|it| it.time.as_deref().unwrap_or(&it.text)).collect());
+        let text =
+            |it: &Cell| it.whole.clone().or_else(|| it.time.clone()).unwrap_or(it.text.clone());
+        let texts: Vec<String> = row.cells.iter().map(text).collect();
+        line(texts.iter().map(String::as_str).collect());
     }
     text
 }

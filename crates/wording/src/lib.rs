@@ -28,7 +28,7 @@ pub use blame::{blame, exit_sentence};
 pub use composition::composition;
 pub use estimate::estimate_sentence;
 pub use reasons::reason;
-pub use settings::{settings_page, settings_warning};
+pub use settings::{settings_group, settings_page, settings_warning};
 pub use shell::shell_word;
 pub use simulation::{interval, model};
 pub use table::table;

@@ -19,7 +19,8 @@ pub const fn settings_warning(warning: SettingsWarning) -> &'static str {
     }
 }
 
-const fn group(group: SettingGroup) -> &'static str {
+/// The title of a topic of settings.
+pub const fn settings_group(group: SettingGroup) -> &'static str {
     match group {
         SettingGroup::Testing => "Testing",
         SettingGroup::Failures => "Failures",
@@ -57,7 +58,7 @@ pub fn settings_page() -> String {
     let defaults = Settings::default();
     for one in SettingGroup::ALL {
         // Writing to a String does not fail.
-        let _title = writeln!(page, "\n## {}\n", group(*one));
+        let _title = writeln!(page, "\n## {}\n", settings_group(*one));
         page += "| setting | title | values | default | what it does |\n|---|---|---|---|---|\n";
         for spec in SETTINGS.iter().filter(|spec| spec.group == *one) {
             let default = spec.text(&defaults).filter(|text| !text.is_empty());

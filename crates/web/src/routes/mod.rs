@@ -3,6 +3,7 @@
 mod home;
 mod identity;
 mod monitors;
+mod quarantine;
 mod queue;
 mod queue_more;
 mod server;

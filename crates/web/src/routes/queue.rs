@@ -68,26 +68,39 @@ pub(crate) async fn list(
     answer(&pages, &request, shown)
 }
 
+fn median(durations: &[Span]) -> Option<Span> {
+    let mut sorted = durations.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied()
+}
+
 async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let history = pages.reads.durations(&visitor.caller, &place.repo, &place.branch).await?;
     let left = left(pages, &visitor.caller, &place, Span::days(1), 50).await?;
     let (view, now) = (view_queue(&queue), pages.reads.now());
-    let offset = usize::try_from(asked.number("after").unwrap_or(0)).unwrap_or(0);
-    let line = view.entries.iter().filter(|it| it.position.is_some());
-    let estimates: BTreeMap<PrNumber, Estimate> = line
-        .skip(offset)
+    let filter = view::queue::Filter {
+        stage: asked.text("stage").to_owned(),
+        author: asked.text("author").trim().to_owned(),
+        after: usize::try_from(asked.number("after").unwrap_or(0)).unwrap_or(0),
+    };
+    let shown = view::queue::Shown::of(&view, filter);
+    let in_line = shown.entries.iter().copied().filter(|it| it.position.is_some());
+    let last = view.entries.iter().rfind(|it| it.position.is_some());
+    let estimates: BTreeMap<PrNumber, Estimate> = in_line
         .take(ESTIMATES)
+        .chain(last)
         .map(|it| (it.entry.pr, estimate(&queue, it.entry.pr, &history, now)))
         .collect();
     let page = view::queue::page(&view::queue::Seen {
         place: &place,
         view: &view,
+        shown: &shown,
         estimates: &estimates,
+        usual: median(&history),
         left: &left,
         visitor: &visitor,
-        offset,
         now,
     });
     Ok((Some(visitor), page))

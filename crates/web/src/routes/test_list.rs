@@ -242,6 +242,7 @@ pub(crate) async fn quarantine(
             releasable: &releasable,
             next: listed.next.map(|next| format!("{address}{next}")),
             settings: &settings,
+            counts: super::quarantine::counts(&pages, &visitor, &place).await?,
             may_change: visitor.may_send(Scope::TestsAdmin),
             now,
         });
@@ -387,6 +388,9 @@ async fn done(
     }
     if sent.text("action") == "monitor" {
         return Ok(Done::GoTo(super::monitors::change(pages, &visitor, &place, sent).await?));
+    }
+    if sent.text("action") == "quarantine-settings" {
+        return Ok(Done::GoTo(super::quarantine::choose(pages, &visitor, &place, sent).await?));
     }
     if sent.text("action") == "several" {
         let change = Change::parse(sent.text("change"));

@@ -6,7 +6,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use super::QueueAddress;
 use super::load::{self, Parts};
 use crate::model::{Block, Cell, Page, Section, Table, Tile};
-use crate::svg::{Series, lines, stacked};
+use crate::svg::{Buckets, Series, lines, stacked};
 use crate::text::span;
 
 /// The fewest merges for which percentiles are shown.
@@ -38,19 +38,51 @@ fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
     sorted.get((last * percent).div_ceil(100)).copied()
 }
 
+/// Parts that begin at whole hours, and at midnight if they last a day; the last one has not ended.
 fn parts(seen: &Seen<'_>) -> Parts {
-    let hours = (seen.days * 24 / 28).max(1);
-    let (step, start) = (Span::hours(hours), seen.now.minus(Span::days(seen.days)));
-    let label = |at| {
-        let at = start.plus(Span::hours(hours * at)).to_string();
-        at.get(5..13).unwrap_or_default().replace('T', " ") + "h"
+    let hours = match seen.days {
+        ..=1 => 1,
+        2..=7 => 6,
+        8.. => 24,
     };
-    Parts { start, step, labels: (0..seen.days * 24 / hours).map(label).collect() }
+    let (step, count) = (Span::hours(hours), seen.days * 24 / hours + 1);
+    let start = seen.now.minus(Span::days(seen.days)).floor(step);
+    let starts: Vec<Timestamp> = (0..count).map(|at| start.plus(Span::hours(hours * at))).collect();
+    let names = starts.iter().map(|at| if hours < 24 { moment(*at) } else { day(*at) }).collect();
+    let is_tick = |(at, time): &(usize, &Timestamp)| {
+        let every = if hours == 1 { Span::hours(3) } else { Span::days(1) };
+        time.floor(every) == **time && (hours < 24 || at % 4 == 0)
+    };
+    let label = |at: Timestamp| if hours == 1 { clock(at) } else { day(at) };
+    let ticks = starts.iter().enumerate().filter(is_tick).map(|(at, time)| (at, label(*time)));
+    Parts { start, step, buckets: Buckets { names, ticks: ticks.collect() } }
+}
+
+/// `14:00`.
+fn clock(at: Timestamp) -> String {
+    at.to_string().get(11..16).unwrap_or_default().to_owned()
+}
+
+/// `21 Nov`.
+fn day(at: Timestamp) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let text = at.to_string();
+    let number = |range: std::ops::Range<usize>| -> usize {
+        text.get(range).and_then(|it| it.parse().ok()).unwrap_or(1)
+    };
+    let month = MONTHS.get(number(5..7).saturating_sub(1)).copied().unwrap_or_default();
+    format!("{} {month}", number(8..10))
+}
+
+/// `21 Nov 14:00`.
+fn moment(at: Timestamp) -> String {
+    format!("{} {}", day(at), clock(at))
 }
 
 fn buckets(seen: &Seen<'_>, parts: &Parts) -> Vec<Bucket> {
     let label = |label: &String| Bucket { label: label.clone(), ..Bucket::default() };
-    let mut buckets: Vec<Bucket> = parts.labels.iter().map(label).collect();
+    let mut buckets: Vec<Bucket> = parts.buckets.names.iter().map(label).collect();
     let mut entered = std::collections::BTreeMap::new();
     for it in seen.moves {
         if it.from.is_none() {
@@ -139,7 +171,6 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         tile("Passed with a later one", saved.to_string(), "optimistic merges".to_owned()),
         tile("In bisected batches", split.to_string(), "tested again in halves".to_owned()),
     ];
-    let labels: Vec<String> = buckets.iter().map(|it| it.label.clone()).collect();
     let series = [
         Series {
             class: "good",
@@ -200,19 +231,19 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         };
         buckets.iter().map(of).collect()
     };
-    let outcomes = stacked("outcomes", "Outcomes of the queue", &labels, &series);
+    let outcomes = stacked("outcomes", "Outcomes of the queue", &parts.buckets, &series);
     let waits = lines(
         "times",
         "Minutes from submission to merge",
-        &labels,
+        &parts.buckets,
         &[("c1", "half", minutes(50)), ("c2", "95 %", minutes(95))],
         "min",
     );
     let spent = load::time_by_state(seen.moves, &parts);
     let depth = load::depth(seen.moves, &parts, seen.line);
     let range = [1, 7, 30].iter().map(|days| {
-        Cell::text(format!("{days} d"))
-            .link(format!("{}&days={days}", seen.place.path("queue/health")))
+        let address = format!("{}&days={days}", seen.place.path("queue/health"));
+        Cell::text(format!("{days} d")).maybe_link((*days != seen.days).then_some(address))
     });
     Page {
         title: format!("Health: {}", seen.place.name()),
@@ -226,13 +257,10 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             Section::new("numbers", format!("The last {} d", seen.days))
                 .with(Block::Links(range.collect()))
                 .with(Block::Tiles(tiles)),
-            Section::new("outcomes-part", "Outcomes").with(Block::Chart(Box::new(outcomes), twin)),
-            Section::new("times-part", "Time in the queue")
-                .with(Block::Chart(Box::new(waits), durations)),
-            Section::new("spent-part", "Time by state")
-                .with(Block::Chart(Box::new(spent.0), spent.1)),
-            Section::new("depth-part", "Length of the line")
-                .with(Block::Chart(Box::new(depth.0), depth.1)),
+            Section::plain("outcomes-part").with(Block::Chart(Box::new(outcomes), twin)),
+            Section::plain("times-part").with(Block::Chart(Box::new(waits), durations)),
+            Section::plain("spent-part").with(Block::Chart(Box::new(spent.0), spent.1)),
+            Section::plain("depth-part").with(Block::Chart(Box::new(depth.0), depth.1)),
         ],
         curl:
             "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" \"$SIGNALBOX_URL/v1/getMergeQueueMetrics\""

@@ -14,6 +14,7 @@ pub(crate) mod management;
 pub(crate) mod monitors;
 pub(crate) mod neighbours;
 pub(crate) mod output;
+mod passed_time;
 pub(crate) mod pr;
 pub(crate) mod quarantine;
 pub(crate) mod queue;

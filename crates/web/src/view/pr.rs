@@ -12,7 +12,7 @@ use signalbox_wording::{
 };
 
 use super::queue::{due, outside};
-use super::{QueueAddress, actions, exits, landing, neighbours, run};
+use super::{QueueAddress, actions, exits, landing, neighbours, passed_time, run};
 use crate::model::{Block, Cell, Page, Section, Table, TimelineStep};
 use crate::text::{ago, lasting, plain, sentence, span};
 use crate::visitor::Visitor;
@@ -80,6 +80,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     }
     page.sections.extend(landing::section(place, entry));
     page.sections.extend(neighbours::section(place, seen.queue, entry.pr));
+    page.sections.extend(passed_time::section(entry, steps, seen.now));
     page.sections.push(timeline(seen, steps));
     page.sections.push(attempts(seen, steps));
     page
@@ -167,7 +168,7 @@ fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
             ago(entry.submitted_at, now)
                 .sub(format!("by {}", plain(&entry.submitted_by.to_string(), 100))),
         ),
-        ("Head", Cell::to_copy(entry.pull_request.head.to_string())),
+        ("Head", Cell::commit(entry.pull_request.head.to_string())),
         ("Page on the host", outside("open", &entry.pull_request.url)),
     ]);
     facts
@@ -250,7 +251,9 @@ fn readiness(entry: &Entry, ready: &Readiness) -> Section {
 fn lines(step: &Step, entry: &Entry, place: &QueueAddress) -> Vec<Cell> {
     let mut lines = Vec::new();
     if let Some(word) = reason(step.reason) {
-        lines.push(Cell::word(word).sub(sentence(word.sentence)));
+        let says_more = !word.sentence.contains(&word.label.to_lowercase());
+        let more = if says_more { sentence(word.sentence) } else { String::new() };
+        lines.push(Cell::word(word).sub(more));
     }
     let named = |prs: &[signalbox_domain::queue::PrRef]| {
         prs.iter().take(20).map(|it| format!("#{}", it.pr)).collect::<Vec<_>>().join(", ")
@@ -318,7 +321,7 @@ fn attempts(seen: &Seen<'_>, steps: &[Step]) -> Section {
                 Cell::named(&test.status),
                 ago(test.started_at, seen.now),
                 Cell::text(together),
-                Cell::code(sha.chars().take(12).collect::<String>()),
+                if sha.is_empty() { Cell::text("–") } else { Cell::commit(sha) },
             ],
         );
     }

@@ -1,7 +1,7 @@
 //! The quarantined tests of a repository, and which of them can be released.
 
 use signalbox_domain::flaky::{
-    AutoQuarantine, QuarantineOverride, RELEASE_DAYS, Settings, TestStatus,
+    AutoQuarantine, QuarantineOverride, QuarantineSettings, RELEASE_DAYS, Settings, TestStatus,
 };
 use signalbox_domain::ports::TestSnapshot;
 use signalbox_domain::time::Timestamp;
@@ -10,7 +10,7 @@ use signalbox_wording::Tone;
 use super::ROWS;
 use super::test_forms;
 use super::test_list::{List, TestsAddress, Wanted, filter, owners, percent, searched, whole_name};
-use crate::model::{Block, Cell, Page, Section, Table};
+use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::ago;
 
 /// The data of the page.
@@ -23,9 +23,87 @@ pub(crate) struct Seen<'a> {
     pub(crate) releasable: &'a [TestSnapshot],
     pub(crate) next: Option<String>,
     pub(crate) settings: &'a Settings,
-    /// Whether the visitor may change tests.
+    pub(crate) counts: Counts,
+    /// Whether the visitor may change tests and settings.
     pub(crate) may_change: bool,
     pub(crate) now: Timestamp,
+}
+
+/// How many tests are flaky or broken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) flaky: u64,
+    pub(crate) broken: u64,
+}
+
+/// Which tests are quarantined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// None.
+    Off,
+    /// Manually selected ones, and these automatically.
+    Auto(AutoQuarantine),
+}
+
+impl Choice {
+    const ALL: [(&'static str, Self); 4] = [
+        ("off", Self::Off),
+        ("manual", Self::Auto(AutoQuarantine::Off)),
+        ("flaky", Self::Auto(AutoQuarantine::Flaky)),
+        ("flaky_and_broken", Self::Auto(AutoQuarantine::FlakyAndBroken)),
+    ];
+
+    const fn of(settings: QuarantineSettings) -> Self {
+        if settings.enabled { Self::Auto(settings.auto) } else { Self::Off }
+    }
+
+    /// A choice by its name in the form.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(it, _)| *it == name).map(|(_, choice)| choice)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
+    }
+
+    fn label(self, counts: Counts) -> String {
+        let Counts { flaky, broken } = counts;
+        match self {
+            Self::Off => "no test".to_owned(),
+            Self::Auto(AutoQuarantine::Off) => "manually selected tests".to_owned(),
+            Self::Auto(AutoQuarantine::Flaky) => format!("flaky tests ({flaky} now)"),
+            Self::Auto(AutoQuarantine::FlakyAndBroken) => {
+                format!("flaky and broken tests ({} now)", flaky.saturating_add(broken))
+            }
+        }
+    }
+}
+
+/// The form that changes which tests are quarantined.
+fn choices(seen: &Seen<'_>) -> Form {
+    let options = Choice::ALL.map(|(name, choice)| (name.to_owned(), choice.label(seen.counts)));
+    let field = Field {
+        name: "choice",
+        label: "Quarantine".to_owned(),
+        kind: "select",
+        value: Choice::of(seen.settings.quarantine).name().to_owned(),
+        options: options.to_vec(),
+        hint: "Tests that are selected manually are added to flaky and broken ones.".to_owned(),
+        ..Field::default()
+    };
+    Form {
+        id: "quarantine-settings".to_owned(),
+        action: format!("/{}/flaky-tests/do", seen.place.org),
+        post: true,
+        title: "Change which tests are quarantined".to_owned(),
+        hidden: vec![
+            ("action", "quarantine-settings".to_owned()),
+            ("repo", seen.place.repo.to_string()),
+        ],
+        fields: vec![field],
+        button: "Change".to_owned(),
+        ..Form::default()
+    }
 }
 
 /// The page.
@@ -56,10 +134,11 @@ fn summary(seen: &Seen<'_>) -> Section {
     let mut section = Section::plain("quarantine");
     if !quarantine.enabled {
         let text = "When it is on, failures of quarantined tests count as passed: the uploader \
-                    exits with 0 despite them. Turn it on with flaky-tests/update-settings.";
+                    exits with 0 despite them.";
         section = section.with(Block::notice(Tone::Quiet, "shield", "Quarantine is off.", text));
     }
-    section.with(Block::Details(facts))
+    let section = section.with(Block::Details(facts));
+    if seen.may_change { section.with(Block::Forms(vec![choices(seen)])) } else { section }
 }
 
 /// Tests that have been healthy for long enough; nothing when there are none.

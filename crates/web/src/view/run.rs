@@ -27,12 +27,12 @@ pub(crate) fn section(
             "On top of",
             Cell::text(if ahead.is_empty() { plain(place.branch.as_str(), 250) } else { ahead }),
         ),
-        ("Branch", Cell::to_copy(plain(run.branch.as_str(), 250))),
+        ("Branch", Cell { copy: true, code: true, ..Cell::cut(run.branch.as_str(), 28) }),
         ("Started", ago(run.started_at, now)),
         ("Took", Cell::text(span(ended.since(run.started_at)))),
     ];
     if let Some(candidate) = &run.candidate {
-        facts.push(("Commit", Cell::to_copy(candidate.sha.to_string())));
+        facts.push(("Commit", Cell::commit(candidate.sha.to_string())));
     }
     let mut table = Table::new(
         "checks",

@@ -15,7 +15,7 @@ use crate::visitor::{Asked, Visitor};
 use signalbox_domain::token::Scope;
 use signalbox_services::WhatIf;
 use signalbox_simulator::Replay;
-use signalbox_wording::{Tone, settings_warning};
+use signalbox_wording::{Tone, settings_group, settings_warning};
 
 /// Warnings about settings that have no effect with the others.
 fn warned(section: Section, settings: &Settings) -> Section {
@@ -251,6 +251,7 @@ pub(crate) fn page(
         let options = |words: &[&str]| -> Vec<(String, String)> {
             words.iter().map(|word| ((*word).to_owned(), (*word).to_owned())).collect()
         };
+        let (defaults, mut group) = (all(&Settings::default()), None);
         let field = |one: Setting| {
             let (kind, options) = match one.spec.kind {
                 SettingKind::Whole { .. } => ("number", Vec::new()),
@@ -261,13 +262,24 @@ pub(crate) fn page(
                     ("lines", Vec::new())
                 }
             };
+            let heading = if group.replace(one.spec.group) == Some(one.spec.group) {
+                ""
+            } else {
+                settings_group(one.spec.group)
+            };
+            let default = defaults.iter().find(|it| it.name == one.name);
+            let default = default.filter(|it| it.value != one.value && kind != "lines");
             Field {
                 name: one.name,
                 label: one.label,
+                heading,
                 kind,
                 value: one.value,
                 options,
-                hint: one.spec.doc().to_owned(),
+                hint: match default {
+                    Some(default) => format!("{} Default: {}.", one.spec.doc(), default.value),
+                    None => one.spec.doc().to_owned(),
+                },
                 required: matches!(kind, "number" | "text"),
             }
         };

@@ -1,6 +1,8 @@
 //! A test: its status, quarantine and evidence.
 
-use signalbox_domain::flaky::{IncidentState, QuarantineOverride, RunOutcome, RunRecord};
+use signalbox_domain::flaky::{
+    BranchClass, IncidentState, QuarantineOverride, RunOutcome, RunRecord,
+};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::Scope;
 use signalbox_services::TestDetails;
@@ -8,6 +10,7 @@ use signalbox_wording::{Named, Tone};
 
 use super::test_list::{TestsAddress, percent};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table, TimelineStep};
+use crate::svg::strips;
 use crate::text::{ago, elsewhere, plain, sentence};
 use crate::visitor::Visitor;
 
@@ -219,7 +222,7 @@ fn evidence_of(seen: &Seen<'_>) -> Section {
         table.push(
             plain(sha, 40),
             vec![
-                Cell::code(plain(sha, 64)),
+                Cell::commit(plain(sha, 64)),
                 Cell::number(passed),
                 Cell::number(failed),
                 ago(at, seen.now),
@@ -270,7 +273,7 @@ fn runs(seen: &Seen<'_>) -> Section {
             vec![
                 ago(run.at, seen.now),
                 outcome(run).maybe_link(job),
-                Cell::text(plain(&run.branch, 100)),
+                Cell::cut(&run.branch, 28),
                 Cell::text(run.pr.map_or_else(|| "–".to_owned(), |pr| format!("#{pr}"))),
                 Cell::code(plain(&sha, 12)),
                 Cell::number(
@@ -280,7 +283,45 @@ fn runs(seen: &Seen<'_>) -> Section {
             ],
         );
     }
-    Section::new("runs-part", "Recent runs").with(Block::Table(table))
+    let section = Section::new("runs-part", "Recent runs");
+    let section = if seen.details.runs.len() < FEW { section } else { section.with(strip(seen)) };
+    section.with(Block::Table(table))
+}
+
+/// The fewest runs that are drawn.
+const FEW: usize = 3;
+/// The most stable branches that have a row.
+const BRANCHES: usize = 4;
+
+/// The runs as a picture: a row for each stable branch, and one for each other class of branches.
+fn strip(seen: &Seen<'_>) -> Block {
+    let mut rows: Vec<(String, Vec<(&'static str, String)>)> = Vec::new();
+    for run in seen.details.runs.iter().rev() {
+        let branch = plain(&run.branch, 14);
+        let stable = |rows: &[(String, _)]| rows.iter().any(|(name, _)| *name == branch);
+        let name = match run.class {
+            BranchClass::Stable if rows.len() < BRANCHES || stable(&rows) => branch,
+            BranchClass::PullRequest => "pull requests".to_owned(),
+            BranchClass::Merge => "merge queue".to_owned(),
+            BranchClass::Stable | BranchClass::Other => "other branches".to_owned(),
+        };
+        let (class, word) = match run.outcome {
+            RunOutcome::Passed => ("good", "passed"),
+            RunOutcome::Failed => ("bad", "failed"),
+            RunOutcome::Skipped => ("quiet", "skipped"),
+        };
+        let excluded = if run.counts { "" } else { ", excluded" };
+        let on = plain(&run.branch, 80);
+        let mark = (class, format!("{word}{excluded}, {}, {on}", ago(run.at, seen.now).text));
+        match rows.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, marks)) => marks.push(mark),
+            None => rows.push((name, vec![mark])),
+        }
+    }
+    let mut chart = strips("strip", "The latest runs by branch, the newest on the right", &rows);
+    let legend = [("good", "passed"), ("bad", "failed"), ("quiet", "skipped")];
+    chart.legend = legend.map(|(class, name)| (class, name.to_owned())).to_vec();
+    Block::Picture(Box::new(chart))
 }
 
 fn journal(seen: &Seen<'_>) -> Section {

@@ -40,7 +40,7 @@ pub(crate) fn page(
         if aside {
             state.mark = Some("excluded");
         }
-        let job = plain(claims.job_name.as_deref().unwrap_or("–"), 80);
+        let job = claims.job_name.as_deref().unwrap_or("–");
         let bytes = upload.received.as_ref().map_or(0, signalbox_domain::upload::Received::bytes);
         let troubles = upload.files.iter().filter_map(|file| {
             let problem = file.problem.as_deref()?;
@@ -59,8 +59,8 @@ pub(crate) fn page(
                 ago(upload.created_at, now),
                 state,
                 Cell::code(plain(&sha, 12)),
-                Cell::text(plain(claims.branch.as_deref().unwrap_or("–"), 100)),
-                Cell::text(job).maybe_link(claims.job_url.as_deref().and_then(elsewhere)),
+                Cell::cut(claims.branch.as_deref().unwrap_or("–"), 24),
+                Cell::cut(job, 24).maybe_link(claims.job_url.as_deref().and_then(elsewhere)),
                 Cell::number(tests),
                 Cell::number(failed),
                 Cell::number(size(bytes)),

@@ -6,6 +6,8 @@ mod monitors;
 mod output;
 mod packing;
 mod pull_request;
+mod quarantine;
+mod queue;
 mod reports;
 mod settings;
 mod snapshots;

@@ -7,7 +7,7 @@ use signalbox_domain::time::Span;
 use signalbox_services::{QueueChange, SubmitOptions};
 
 use crate::reports::report;
-use crate::support::{House, calc, main_branch};
+use crate::support::{House, Reply, calc, main_branch};
 
 pub(crate) const PAGE: &str = "/acme/queue/pr?repo=git.test%2Facme%2Fcalc&branch=main&pr=";
 
@@ -31,14 +31,22 @@ pub(crate) async fn house(files: &[&str]) -> House {
     house
 }
 
+/// The commit of the run on a page.
+fn tested_commit(page: &Reply) -> String {
+    let shown = page.between("<dt>Commit</dt>", "</dd>");
+    let whole = shown.split_once("title=\"").and_then(|(_, rest)| rest.split_once('"'));
+    let whole = whole.expect("the commit of the run").0;
+    assert!(shown.contains(&format!(">{}<", &whole[..10])), "{shown}");
+    assert!(shown.contains(&format!("data-text=\"{whole}\"")), "{shown}");
+    whole.to_owned()
+}
+
 #[actix_web::test]
 async fn tests_not_known_to_be_flaky_come_first() {
     let house = house(&["a1"]).await;
     let admin = house.admin().await;
     let page = admin.get(&format!("{PAGE}1")).await;
-    let shown = page.between("<dt>Commit</dt>", "</dd>").to_owned();
-    let sha = shown.split_once("<code>").and_then(|(_, rest)| rest.split_once("</code>"));
-    let sha = sha.expect("the commit of the run").0.to_owned();
+    let sha = tested_commit(&page);
     assert!(!page.body.contains("Failed tests"));
     let old = "a".repeat(40);
     for (sha, name, failure) in [
@@ -140,9 +148,7 @@ async fn failed_with(tests: &[&str]) -> (House, String) {
     let house = house(&["bad"]).await;
     let admin = house.admin().await;
     let page = admin.get(&format!("{PAGE}1")).await;
-    let shown = page.between("<dt>Commit</dt>", "</dd>").to_owned();
-    let sha = shown.split_once("<code>").and_then(|(_, rest)| rest.split_once("</code>"));
-    let sha = sha.expect("the commit of the run").0.to_owned();
+    let sha = tested_commit(&page);
     let old = "a".repeat(40);
     report(&house, &old, "wobbly", Some("no")).await;
     report(&house, &old, "wobbly", None).await;

@@ -1,0 +1,100 @@
+//! The list of a queue: its columns, its filters and its pages.
+
+use signalbox_domain::queue::{EffectClass, Settings, SettingsPatch};
+use signalbox_domain::time::Span;
+use signalbox_services::{QueueChange, SubmitOptions};
+
+use crate::support::{House, calc, main_branch};
+
+const PATH: &str = "/acme/queue?repo=git.test%2Facme%2Fcalc&branch=main";
+
+/// A queue with these settings, and as many pull requests: those with even numbers by grace, the others
+/// by ada. Checks hang.
+async fn house(settings: SettingsPatch, count: usize) -> House {
+    let house = House::with_queue().await;
+    let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+    let queues = &house.pages.queues;
+    let change = QueueChange { settings, ..QueueChange::default() };
+    queues.update_queue(caller, &repo, &branch, change).await.expect("changed");
+    house.settle().await;
+    for at in 1..=count {
+        let file = format!("part-{at}");
+        let pr = house.host.open(&repo, "main", &[(file.as_str(), "new")]);
+        let author = if at % 2 == 0 { "grace" } else { "ada" };
+        house.host.edit(&repo, pr, |it| author.clone_into(&mut it.author));
+        let options = SubmitOptions::default();
+        queues.submit(caller, &repo, &branch, pr, options).await.expect("submitted");
+        house.clock.advance(Span::seconds(1));
+    }
+    house.settle_but(&[EffectClass::Checks]).await;
+    house
+}
+
+/// The numbers of the pull requests in the list, in its order.
+fn listed(page: &str) -> Vec<u32> {
+    let table = page.split_once("id=\"line\"").map_or("", |(_, rest)| rest);
+    let table = table.split_once("</table>").map_or(table, |(table, _)| table);
+    let rows = table.split(" id=\"line-").skip(1);
+    rows.filter_map(|row| row.split('"').next()?.parse().ok()).collect()
+}
+
+#[actix_web::test]
+async fn the_list_is_in_queue_order_whatever_is_tested() {
+    let house = house(SettingsPatch { concurrency: Some(3), ..SettingsPatch::default() }, 5).await;
+    let page = house.admin().await.get(PATH).await.body;
+    assert_eq!(listed(&page), [1, 2, 3, 4, 5]);
+    assert_eq!(page.matches("<thead").count(), 1 + usize::from(page.contains("id=\"left\"")));
+    assert!(page.contains("on top of #2, #1"), "{page}");
+    assert!(page.contains("<strong>3 of 3</strong> test slots in use"), "{page}");
+    assert!(!page.contains("id=\"filters\""), "few need no filter");
+}
+
+#[actix_web::test]
+async fn the_list_is_filtered_by_state_and_author() {
+    let house = house(SettingsPatch { concurrency: Some(3), ..SettingsPatch::default() }, 12).await;
+    let browser = house.admin().await;
+    let find = async |more: &str| browser.get(&format!("{PATH}{more}")).await.body;
+    assert!(find("").await.contains("id=\"filters\""));
+    assert_eq!(listed(&find("&stage=testing").await), [1, 2, 3]);
+    assert_eq!(listed(&find("&author=GRA").await), [2, 4, 6, 8, 10, 12]);
+    assert_eq!(listed(&find("&stage=testing&author=grace").await), [2]);
+    for none in ["&author=linus", "&stage=none"] {
+        let page = find(none).await;
+        assert!(page.contains("No pull request of the queue matches."), "{page}");
+    }
+    assert_eq!(listed(&find("&after=10").await), [11, 12]);
+    assert_eq!(listed(&find("&after=99").await), Vec::<u32>::new());
+}
+
+#[actix_web::test]
+async fn a_long_list_has_pages_that_keep_the_filter() {
+    let house = house(SettingsPatch::default(), 230).await;
+    let browser = house.admin().await;
+    let (mut address, mut seen) = (format!("{PATH}&author=ada"), Vec::new());
+    loop {
+        let page = browser.get(&address).await.body;
+        seen.extend(listed(&page));
+        let Some((before, _)) = page.split_once("\" rel=\"next\"") else { break };
+        let next = before.rsplit_once("href=\"").expect("an address").1;
+        address = next.replace("&#38;", "&").replace("&amp;", "&");
+    }
+    assert_eq!(seen, (1..=229).step_by(2).collect::<Vec<u32>>());
+}
+
+#[actix_web::test]
+async fn a_rail_joins_the_pull_requests_of_a_batch() {
+    let settings = Settings::default();
+    let batches =
+        SettingsPatch { batch: Some(true), batching_min_size: Some(3), ..SettingsPatch::default() };
+    assert_ne!(settings.batching_min_size, 3);
+    let house = house(batches, 4).await;
+    let page = house.admin().await.get(PATH).await.body;
+    let class = |pr: u32| {
+        let row = page.split_once(&format!("id=\"line-{pr}\"")).expect("a row").1;
+        let tag = row.split_once('>').expect("a tag").0;
+        tag.split_once("class=\"").and_then(|(_, rest)| rest.split('"').next()).unwrap_or("")
+    };
+    assert_eq!([1, 2, 3, 4].map(class), ["rail", "rail more", "rail more", ""]);
+    assert!(page.contains("batch of 3, on the target branch"), "{page}");
+    assert_eq!(page.matches("in the same run").count(), 2);
+}
