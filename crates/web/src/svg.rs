@@ -51,6 +51,8 @@ pub(crate) struct Chart {
     pub(crate) texts: Vec<Text>,
     /// The legend: names of classes and their meanings.
     pub(crate) legend: Vec<(&'static str, String)>,
+    /// Whether its rows have names on the left.
+    pub(crate) has_rows: bool,
     /// Whether it contains links, so that it is a group and not one image.
     pub(crate) linked: bool,
 }
@@ -69,6 +71,8 @@ const TIMES: i64 = 8;
 /// The height of a row with bars, and of a bar in it.
 const ROW: i64 = 34;
 const BAR: i64 = 20;
+/// The width of a letter where letters are largest.
+const LETTER: i64 = 12;
 
 /// The times of a chart.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +119,15 @@ impl Scale {
     }
 }
 
+/// A value on the scale: `5000`, `20k`, `1500M`.
+fn short(value: u64) -> String {
+    match value {
+        ..10_000 => value.to_string(),
+        10_000..10_000_000 => format!("{}k", value / 1_000),
+        10_000_000.. => format!("{}M", value / 1_000_000),
+    }
+}
+
 /// A chart over time, with its grid and its labels.
 struct Plot {
     chart: Chart,
@@ -140,12 +153,7 @@ impl Plot {
             chart
                 .lines
                 .push(Line { points: format!("{LEFT},{y} {},{y}", WIDTH - RIGHT), class: "grid" });
-            chart.texts.push(Text {
-                x: LEFT - 8,
-                y: y + 5,
-                words: value.to_string(),
-                anchor: "end",
-            });
+            chart.texts.push(Text { x: LEFT - 8, y: y + 5, words: short(value), anchor: "end" });
             value = match value.checked_add(scale.step) {
                 Some(next) if next <= scale.top => next,
                 _ => break,
@@ -264,7 +272,23 @@ pub(crate) struct Bar {
     pub(crate) from: Span,
     pub(crate) to: Span,
     pub(crate) class: &'static str,
+    /// What it shows; written into it if there is room.
+    pub(crate) what: String,
     pub(crate) title: String,
+}
+
+/// A mark in a row.
+pub(crate) struct Mark {
+    pub(crate) class: &'static str,
+    pub(crate) title: String,
+    pub(crate) height: Height,
+}
+
+/// How high a mark is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Height {
+    Whole,
+    Half,
 }
 
 /// A chart of rows with names.
@@ -275,6 +299,7 @@ fn rows(id: &str, title: &str, names: impl Iterator<Item = String>) -> Chart {
         description: format!("{title}; the same content is in the table below"),
         width: WIDTH,
         height: TOP,
+        has_rows: true,
         ..Chart::default()
     };
     for name in names {
@@ -297,24 +322,25 @@ pub(crate) fn spans(id: &str, title: &str, all: &[(String, Vec<Bar>)], total: Sp
     };
     let step = TIME_STEPS.map(Span::seconds).into_iter();
     let step = { step }.find(|step| total.micros() / step.micros() <= TIMES);
-    let step = step.unwrap_or(Span::from_micros(total.micros() / TIMES + 1));
-    let mut at = Span::ZERO;
-    while at <= total {
+    let weeks = total.micros() / Span::days(7 * 8).micros() + 1;
+    let step = step.unwrap_or(Span::days(7 * u32::try_from(weeks).unwrap_or(u32::MAX / 7)));
+    for number in 0..=TIMES {
+        let at = Span::from_micros(step.micros().saturating_mul(number));
+        if at > total {
+            break;
+        }
         let (x, bottom) = (x(at), chart.height);
         chart.lines.push(Line { points: format!("{x},{} {x},{bottom}", TOP - 4), class: "grid" });
-        chart.texts.push(Text {
-            x,
-            y: bottom + 20,
-            words: since_start(at, step),
-            anchor: "middle",
-        });
-        at = Span::from_micros(at.micros().saturating_add(step.micros()));
+        let words = since_start(at, step);
+        chart.texts.push(Text { x, y: bottom + 20, words, anchor: "middle" });
     }
     for (row, (_, bars)) in all.iter().enumerate() {
         for bar in bars {
             let (from, to) = (x(bar.from), x(bar.to));
+            let fits = whole(bar.what.chars().count()) * LETTER + 12 <= to - from;
             chart.rects.push(Rect {
                 title: bar.title.clone(),
+                label: if fits { bar.what.clone() } else { String::new() },
                 ..shape(from, TOP + whole(row) * ROW, (to - from).max(3), BAR, bar.class)
             });
         }
@@ -343,17 +369,19 @@ const TIME_STEPS: [u32; 20] = [
     86_400, 172_800, 604_800,
 ];
 
-/// Rows of marks, the newest on the right, each with its class and its tooltip.
-pub(crate) fn strips(
-    id: &str,
-    title: &str,
-    all: &[(String, Vec<(&'static str, String)>)],
-) -> Chart {
+/// Rows of marks, the newest on the right.
+pub(crate) fn strips(id: &str, title: &str, all: &[(String, Vec<Mark>)]) -> Chart {
     let mut chart = rows(id, title, all.iter().map(|(name, _)| name.clone()));
     for (row, (_, marks)) in all.iter().enumerate() {
-        for (at, (class, title)) in marks.iter().enumerate() {
-            let (x, y) = (NAMES + whole(at) * (BAR - 2), TOP + whole(row) * ROW);
-            chart.rects.push(Rect { title: title.clone(), ..shape(x, y, BAR - 5, BAR, class) });
+        for (at, mark) in marks.iter().enumerate() {
+            let h = match mark.height {
+                Height::Whole => BAR,
+                Height::Half => BAR / 2,
+            };
+            let (x, y) = (NAMES + whole(at) * (BAR - 2), TOP + whole(row) * ROW + BAR - h);
+            chart
+                .rects
+                .push(Rect { title: mark.title.clone(), ..shape(x, y, BAR - 5, h, mark.class) });
         }
     }
     chart
@@ -361,6 +389,8 @@ pub(crate) fn strips(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn buckets(names: &[&str]) -> Buckets {
@@ -416,6 +446,7 @@ mod tests {
             from: Span::seconds(from),
             to: Span::seconds(to),
             class: "c1",
+            what: "testing".into(),
             title: "t".into(),
         };
         let all = [
@@ -428,6 +459,12 @@ mod tests {
         assert!(ends.iter().all(|end| *end <= WIDTH), "{ends:?}");
         let labels: Vec<&str> = chart.texts.iter().skip(2).map(|it| it.words.as_str()).collect();
         assert_eq!(labels, ["0 s", "15 s", "30 s", "45 s", "1:00 min", "1:15 min", "1:30 min"]);
-        assert_eq!(spans("x", "x", &[], Span::ZERO).rects.len(), 0);
+        let words: Vec<&str> = chart.rects.iter().map(|it| it.label.as_str()).collect();
+        assert_eq!(words, ["testing", "testing", ""], "where there is room");
+        for days in [30, 60, 4_000] {
+            let texts = spans("x", "x", &[], Span::days(days)).texts;
+            let labels: BTreeSet<&str> = texts.iter().map(|it| it.words.as_str()).collect();
+            assert!(texts.len() >= 4 && labels.len() == texts.len(), "{days}: {labels:?}");
+        }
     }
 }

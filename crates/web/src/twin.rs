@@ -33,6 +33,9 @@ impl Form {
 fn cell(cell: &Cell) -> Value {
     let mut all = Map::new();
     all.insert("text".to_owned(), json!(cell.whole.as_ref().unwrap_or(&cell.text)));
+    if let Some(mark) = cell.mark {
+        all.insert("mark".to_owned(), json!(mark));
+    }
     let more =
         [("href", cell.href.as_ref()), ("time", cell.time.as_ref()), ("note", cell.sub.as_ref())];
     for (name, value) in more {

@@ -2,6 +2,7 @@
 
 use signalbox_domain::flaky::{AutoQuarantine, Settings, SettingsPatch, TestStatus};
 use signalbox_domain::ports::Seek;
+use signalbox_domain::token::Scope;
 use signalbox_services::ListKind;
 
 use crate::Pages;
@@ -10,12 +11,15 @@ use crate::view::quarantine::{Choice, Counts};
 use crate::view::test_list::TestsAddress;
 use crate::visitor::{Asked, Visitor};
 
-/// How many tests are flaky, and how many are broken.
+/// How many tests are flaky, and how many are broken; not read for a visitor who cannot choose.
 pub(super) async fn counts(
     pages: &Pages,
     visitor: &Visitor,
     place: &TestsAddress,
 ) -> Result<Counts, Failure> {
+    if !visitor.may_send(Scope::TestsAdmin) {
+        return Ok(Counts::default());
+    }
     let of = async |status| {
         let (kind, seek) = (ListKind::Unhealthy(status), Seek::After(None));
         let listed = pages.flaky.list(&visitor.caller, &place.repo, kind, seek, 1, true).await?;

@@ -80,12 +80,9 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let history = pages.reads.durations(&visitor.caller, &place.repo, &place.branch).await?;
     let left = left(pages, &visitor.caller, &place, Span::days(1), 50).await?;
     let (view, now) = (view_queue(&queue), pages.reads.now());
-    let filter = view::queue::Filter {
-        stage: asked.text("stage").to_owned(),
-        author: asked.text("author").trim().to_owned(),
-        after: usize::try_from(asked.number("after").unwrap_or(0)).unwrap_or(0),
-    };
-    let shown = view::queue::Shown::of(&view, filter);
+    let after = usize::try_from(asked.number("after").unwrap_or(0)).unwrap_or(0);
+    let filter = view::queue_list::Filter::new(asked.text("stage"), asked.text("author"), after);
+    let shown = view::queue_list::Shown::of(&view, filter);
     let in_line = shown.entries.iter().copied().filter(|it| it.position.is_some());
     let last = view.entries.iter().rfind(|it| it.position.is_some());
     let estimates: BTreeMap<PrNumber, Estimate> = in_line

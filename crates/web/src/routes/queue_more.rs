@@ -92,7 +92,7 @@ fn after(asked: &Asked) -> Option<SubmissionPlace> {
 async fn show_health(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
     let (now, days) = (pages.reads.now(), days(&asked));
-    let since = now.minus(Span::days(days));
+    let since = view::health::start(days, now);
     let moves = pages.reads.moves_since(&visitor.caller, &place.repo, &place.branch, since).await?;
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let mut line = (0, 0);

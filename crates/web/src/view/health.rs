@@ -38,15 +38,25 @@ fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
     sorted.get((last * percent).div_ceil(100)).copied()
 }
 
-/// Parts that begin at whole hours, and at midnight if they last a day; the last one has not ended.
-fn parts(seen: &Seen<'_>) -> Parts {
-    let hours = match seen.days {
+/// The hours of a part.
+const fn hours(days: u32) -> u32 {
+    match days {
         ..=1 => 1,
         2..=7 => 6,
         8.. => 24,
-    };
+    }
+}
+
+/// The start of the first part: of that many days until now, and a part more.
+pub(crate) fn start(days: u32, now: Timestamp) -> Timestamp {
+    now.minus(Span::days(days)).floor(Span::hours(hours(days)))
+}
+
+/// Parts that begin at whole hours, and at midnight if they last a day; the last one has not ended.
+fn parts(seen: &Seen<'_>) -> Parts {
+    let hours = hours(seen.days);
     let (step, count) = (Span::hours(hours), seen.days * 24 / hours + 1);
-    let start = seen.now.minus(Span::days(seen.days)).floor(step);
+    let start = start(seen.days, seen.now);
     let starts: Vec<Timestamp> = (0..count).map(|at| start.plus(Span::hours(hours * at))).collect();
     let names = starts.iter().map(|at| if hours < 24 { moment(*at) } else { day(*at) }).collect();
     let is_tick = |(at, time): &(usize, &Timestamp)| {
@@ -257,10 +267,14 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             Section::new("numbers", format!("The last {} d", seen.days))
                 .with(Block::Links(range.collect()))
                 .with(Block::Tiles(tiles)),
-            Section::plain("outcomes-part").with(Block::Chart(Box::new(outcomes), twin)),
-            Section::plain("times-part").with(Block::Chart(Box::new(waits), durations)),
-            Section::plain("spent-part").with(Block::Chart(Box::new(spent.0), spent.1)),
-            Section::plain("depth-part").with(Block::Chart(Box::new(depth.0), depth.1)),
+            Section::new("outcomes-part", "Outcomes of the queue")
+                .with(Block::Chart(Box::new(outcomes), twin)),
+            Section::new("times-part", "Minutes from submission to merge")
+                .with(Block::Chart(Box::new(waits), durations)),
+            Section::new("spent-part", "Minutes that pull requests spent in each state")
+                .with(Block::Chart(Box::new(spent.0), spent.1)),
+            Section::new("depth-part", "The longest line, and the most pull requests in testing")
+                .with(Block::Chart(Box::new(depth.0), depth.1)),
         ],
         curl:
             "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" \"$SIGNALBOX_URL/v1/getMergeQueueMetrics\""

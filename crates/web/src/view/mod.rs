@@ -18,6 +18,7 @@ mod passed_time;
 pub(crate) mod pr;
 pub(crate) mod quarantine;
 pub(crate) mod queue;
+pub(crate) mod queue_list;
 pub(crate) mod reference;
 pub(crate) mod run;
 pub(crate) mod settings;

@@ -15,7 +15,7 @@ const RUNS: usize = 8;
 /// How long a mark for the result of a check is, as a share of the whole time.
 const MARK: i64 = 200;
 
-/// A pull request whose time is drawn.
+/// The time that is drawn.
 struct Drawn {
     start: Timestamp,
     end: Timestamp,
@@ -29,11 +29,11 @@ impl Drawn {
     fn bar(&self, from: Timestamp, to: Timestamp, class: &'static str, what: &str) -> Bar {
         let (from, to) = (from.max(self.start), to.min(self.end));
         let title = format!("{what}: {}", span(to.since(from.min(to))));
-        Bar { from: self.at(from), to: self.at(to), class, title }
+        Bar { from: self.at(from), to: self.at(to), class, what: what.to_owned(), title }
     }
 }
 
-/// The state, and how it is drawn; `None` for one that ends the stay.
+/// How a state is drawn; `None` for one that ends the stay.
 const fn drawn_as(state: PrState) -> Option<&'static str> {
     match state {
         PrState::NotReady => Some("quiet"),
@@ -45,6 +45,18 @@ const fn drawn_as(state: PrState) -> Option<&'static str> {
     }
 }
 
+const LEGEND: [(&str, &str); 9] = [
+    ("quiet", "waiting to enter"),
+    ("c2", "waiting to be tested"),
+    ("c1", "testing"),
+    ("c3", "pending failure"),
+    ("good", "passed"),
+    ("bad", "failed"),
+    ("pale", "building the candidate, or cancelled"),
+    ("mark-good", "a check passed"),
+    ("mark-bad", "a check failed"),
+];
+
 /// The section; `None` if no time has passed. `steps` has the newest step first.
 pub(super) fn section(entry: &Entry, steps: &[Step], now: Timestamp) -> Option<Section> {
     let steps: Vec<&Step> = steps.iter().take(MOST).rev().collect();
@@ -54,58 +66,51 @@ pub(super) fn section(entry: &Entry, steps: &[Step], now: Timestamp) -> Option<S
     if total < Span::seconds(1) {
         return None;
     }
-    let heads = ["What", "From the start", "Took"];
-    let mut table = Table::new("time-table", "States of the pull request", &heads);
-    let mut states = Vec::new();
-    for (at, step) in steps.iter().enumerate() {
+    let states = steps.iter().enumerate().filter_map(|(at, step)| {
         let until = steps.get(at + 1).map_or(end, |next| next.at);
-        let Some(class) = drawn_as(step.state) else { continue };
-        let label = step.state.named().label;
-        states.push(drawn.bar(step.at, until, class, label));
-        let (from, took) = (span(drawn.at(step.at)), span(until.since(step.at)));
-        table.push(at, vec![Cell::named(&step.state), Cell::text(from), Cell::text(took)]);
-    }
+        Some(drawn.bar(step.at, until, drawn_as(step.state)?, step.state.named().label))
+    });
     let mut runs: Vec<&TestRun> = Vec::new();
     for run in steps.iter().filter_map(|step| step.run.as_ref()) {
         match runs.iter_mut().find(|it| it.id == run.id) {
-            // The newest step has the latest of it.
+            // A later step has more of it.
             Some(known) => *known = run,
             None => runs.push(run),
         }
     }
     let skipped = runs.len().saturating_sub(RUNS);
-    let rows = runs.into_iter().skip(skipped).map(|run| of_run(&drawn, run));
-    let rows: Vec<_> = [("State".to_owned(), states)].into_iter().chain(rows).collect();
+    let of_runs = runs.into_iter().skip(skipped).map(|run| of_run(&drawn, run));
+    let states = ("State".to_owned(), states.collect());
+    let rows: Vec<(String, Vec<Bar>)> = std::iter::once(states).chain(of_runs).collect();
+    let heads = ["Row", "What", "From the start", "Took"];
+    let mut table = Table::new("time-table", "States, test runs and checks", &heads);
+    for (name, bars) in &rows {
+        for bar in bars {
+            let took = span(Span::from_micros(bar.to.micros() - bar.from.micros()));
+            let took = if bar.class.starts_with("mark") { "–".to_owned() } else { took };
+            let texts = [name.clone(), bar.what.clone(), span(bar.from), took];
+            table.push(table.rows.len(), texts.map(Cell::text).to_vec());
+        }
+    }
     let mut chart = spans("time", "Where the time went", &rows, total);
-    let legend = [
-        ("quiet", "waiting to enter"),
-        ("c2", "waiting to be tested"),
-        ("c1", "testing"),
-        ("c3", "pending failure"),
-        ("good", "passed"),
-        ("bad", "failed"),
-        ("pale", "building the candidate, or cancelled"),
-    ];
     let is_drawn = |class: &str| rows.iter().flat_map(|(_, bars)| bars).any(|it| it.class == class);
-    chart.legend = legend
-        .into_iter()
-        .filter(|(class, _)| is_drawn(class))
-        .map(|(class, words)| (class, words.to_owned()))
-        .collect();
-    Some(Section::plain("time-part").with(Block::Chart(Box::new(chart), table)))
+    let legend = LEGEND.into_iter().filter(|(class, _)| is_drawn(class));
+    chart.legend = legend.map(|(class, words)| (class, words.to_owned())).collect();
+    let section = Section::new("time-part", "Where the time went");
+    Some(section.with(Block::Chart(Box::new(chart), table)))
 }
 
 /// The row of a run: the building of its candidate, its tests, and when each check ended.
 fn of_run(drawn: &Drawn, run: &TestRun) -> (String, Vec<Bar>) {
     let end = run.ended_at.unwrap_or(drawn.end);
-    let built = run.built_at.unwrap_or(end);
+    let built = run.built_at.unwrap_or(end).min(end);
     let class = match &run.status {
         RunStatus::Building | RunStatus::Testing => "c1",
         RunStatus::Passed => "good",
         RunStatus::Failed { .. } => "bad",
         RunStatus::Cancelled { .. } => "pale",
     };
-    let mut bars = vec![drawn.bar(run.started_at, built, "pale", "building the candidate")];
+    let mut bars = vec![drawn.bar(run.started_at, built, "pale", "Building")];
     if built < end {
         bars.push(drawn.bar(built, end, class, run.status.named().label));
     }
@@ -113,11 +118,13 @@ fn of_run(drawn: &Drawn, run: &TestRun) -> (String, Vec<Bar>) {
     for check in &run.checks {
         let Some(conclusion) = check.conclusion else { continue };
         let class = if conclusion.is_success() { "mark-good" } else { "mark-bad" };
-        let what = format!("{} {}", plain(&check.name, 80), conclusion.named().label);
+        let name = plain(&check.name, 80);
+        let what = format!("{name}: {}", conclusion.named().label);
         let took = span(check.at.since(run.started_at.min(check.at)));
         let from = drawn.at(check.at);
         let to = Span::from_micros(from.micros().saturating_add(width.micros()));
-        bars.push(Bar { from, to, class, title: format!("{what} after {took}") });
+        let title = format!("{what}, {took} after the start of the run");
+        bars.push(Bar { from, to, class, what, title });
     }
     (format!("Run {}", run.number), bars)
 }

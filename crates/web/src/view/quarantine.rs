@@ -69,11 +69,11 @@ impl Choice {
     fn label(self, counts: Counts) -> String {
         let Counts { flaky, broken } = counts;
         match self {
-            Self::Off => "no test".to_owned(),
+            Self::Off => "none (off)".to_owned(),
             Self::Auto(AutoQuarantine::Off) => "manually selected tests".to_owned(),
-            Self::Auto(AutoQuarantine::Flaky) => format!("flaky tests ({flaky} now)"),
+            Self::Auto(AutoQuarantine::Flaky) => format!("flaky tests ({flaky} flaky now)"),
             Self::Auto(AutoQuarantine::FlakyAndBroken) => {
-                format!("flaky and broken tests ({} now)", flaky.saturating_add(broken))
+                format!("flaky and broken tests ({flaky} flaky, {broken} broken now)")
             }
         }
     }
@@ -88,7 +88,7 @@ fn choices(seen: &Seen<'_>) -> Form {
         kind: "select",
         value: Choice::of(seen.settings.quarantine).name().to_owned(),
         options: options.to_vec(),
-        hint: "Tests that are selected manually are added to flaky and broken ones.".to_owned(),
+        hint: "Manually selected tests are always included.".to_owned(),
         ..Field::default()
     };
     Form {

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use signalbox_domain::ids::{PrNumber, RunId};
+use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, Part, PrState, Priority,
-    Queue, QueueState, QueueView, TestRun, WaitReason,
+    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, PrState, Queue,
+    QueueState, QueueView, WaitReason,
 };
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::EntrySnapshot;
-use signalbox_wording::{Named, Tone, frozen, wait};
+use signalbox_wording::{Named, Tone, frozen};
 
-use super::{QueueAddress, ROWS, actions, exits};
-use crate::model::{Block, Cell, Field, Form, Page, Section, Table, Tile};
-use crate::text::{ago, elsewhere, lasting, plain, quoted, sentence, span};
+use super::queue_list::{MANY, Shown, filters, listed};
+use super::{QueueAddress, actions, exits};
+use crate::model::{Block, Cell, Page, Section, Table, Tile};
+use crate::text::{ago, elsewhere, plain, sentence, span};
 use crate::visitor::Visitor;
 
 /// The data of the page.
@@ -30,52 +31,6 @@ pub(crate) struct Seen<'a> {
     pub(crate) visitor: &'a Visitor,
     pub(crate) now: Timestamp,
 }
-
-/// Which pull requests are listed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Filter {
-    /// The id of a stage; empty for all.
-    pub(crate) stage: String,
-    /// A part of the name of the author, in any case; empty for all.
-    pub(crate) author: String,
-    /// How many of them come before the page.
-    pub(crate) after: usize,
-}
-
-impl Filter {
-    const fn is_used(&self) -> bool {
-        !self.stage.is_empty() || !self.author.is_empty()
-    }
-
-    fn admits(&self, entry: &EntryView<'_>) -> bool {
-        let author = || entry.entry.pull_request.author.to_lowercase();
-        (self.stage.is_empty() || stage(entry).heading().0 == self.stage)
-            && (self.author.is_empty() || author().contains(&self.author.to_lowercase()))
-    }
-}
-
-/// The pull requests on a page.
-pub(crate) struct Shown<'a> {
-    filter: Filter,
-    pub(crate) entries: Vec<&'a EntryView<'a>>,
-    /// How many the filter admits.
-    all: usize,
-}
-
-impl<'a> Shown<'a> {
-    /// The pull requests of a queue that a filter admits, in queue order.
-    pub(crate) fn of(view: &'a QueueView<'a>, filter: Filter) -> Self {
-        let admitted = || view.entries.iter().filter(|it| filter.admits(it));
-        let entries = admitted().skip(filter.after).take(ROWS).collect();
-        Self { all: admitted().count(), entries, filter }
-    }
-}
-
-/// The fewest pull requests for which there are filters.
-const MANY: usize = 10;
-
-const COLUMNS: [&str; 6] =
-    ["#Position", "Pull request", "State", "Test run", "Merged in", "In queue"];
 
 /// A pull request's title with its number and author.
 pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &QueueAddress) -> Cell {
@@ -104,122 +59,9 @@ pub(crate) fn due(estimate: Option<&Estimate>) -> Cell {
     }
 }
 
-/// The state of a pull request and why it waits. What is not tested yet is named by its reason.
-fn state(entry: &EntryView<'_>) -> Cell {
-    let Some(waits) = &entry.waits else { return Cell::named(&entry.state) };
-    let wait = wait(waits);
-    let cell = match stage(entry) {
-        Stage::Merging | Stage::Waiting | Stage::NotReady => Cell::word(wait.word),
-        Stage::Testing | Stage::Passed | Stage::Doubtful => Cell::named(&entry.state),
-    };
-    cell.sub(plain(&sentence(&wait.sentence), 300))
-}
-
-/// The test run of a pull request: how long it takes, and what it tests. `before` is the run of the row
-/// above.
-fn tested(seen: &Seen<'_>, entry: &EntryView<'_>, before: Option<RunId>) -> Cell {
-    let Some(run) = entry.entry.state.run().and_then(|run| seen.view.queue.run(run)) else {
-        return Cell::default();
-    };
-    if before == Some(run.id) {
-        return Cell::default().sub("in the same run");
-    }
-    let what = contents(seen, run);
-    let Some(end) = run.ended_at else {
-        let usual = seen.usual.map_or_else(String::new, |it| format!(", usually {}", span(it)));
-        let progress = Some(run.progress()).filter(|(_, of)| *of > 0);
-        let lasting = span(seen.now.since(run.started_at));
-        let overdue = run.deadline.is_some_and(|end| end < seen.now);
-        let mark = overdue.then_some("overdue");
-        return Cell { progress, mark, ..Cell::text(format!("running {lasting}{usual}")) }
-            .sub(what);
-    };
-    Cell::text(format!("took {}", span(end.since(run.started_at)))).sub(what)
-}
-
-fn row(seen: &Seen<'_>, entry: &EntryView<'_>, before: Option<RunId>) -> Vec<Cell> {
-    let place = entry.position.map_or_else(|| "–".to_owned(), |it| it.to_string());
-    let mut title = titled(entry.entry, seen.place);
-    let priority = entry.entry.priority.name();
-    if priority != Priority::DEFAULT_NAME {
-        title.sub = title.sub.map(|by| format!("{by}, priority {priority}"));
-    }
-    let due = match seen.estimates.get(&entry.entry.pr) {
-        Some(estimate) => Cell { sub: None, ..due(Some(estimate)) },
-        None => Cell::text("–"),
-    };
-    vec![
-        Cell::number(place),
-        title,
-        state(entry),
-        tested(seen, entry, before),
-        due,
-        lasting(entry.entry.submitted_at, seen.now),
-    ]
-}
-
-/// The rows of the shown pull requests. A rail joins those of one run.
-fn listed(seen: &Seen<'_>) -> Table {
-    let mut table = Table::new("line", "Pull requests of the queue", &COLUMNS);
-    table.dense = true;
-    let shown = seen.shown;
-    let mut before = None;
-    for entry in &shown.entries {
-        let run = entry.entry.state.run();
-        table.push(entry.entry.pr, row(seen, entry, before.filter(|_| run.is_some())));
-        let is_group = |run: &TestRun| run.group.len() > 1;
-        if let Some(row) = table.rows.last_mut()
-            && run.and_then(|run| seen.view.queue.run(run)).is_some_and(is_group)
-        {
-            row.class = if before == run { "rail more" } else { "rail" };
-        }
-        before = run;
-    }
-    let Filter { stage, author, after } = &shown.filter;
-    let end = after + shown.entries.len();
-    if end < shown.all {
-        let (path, author) = (seen.place.path("queue"), quoted(author));
-        table.more = Some(format!("{path}&stage={}&author={author}&after={end}", quoted(stage)));
-    }
-    table.empty(if shown.filter.is_used() {
-        "No pull request of the queue matches."
-    } else {
-        "No pull request is in the queue."
-    })
-}
-
-/// The form that filters the list.
-fn filters(seen: &Seen<'_>) -> Form {
-    let filter = &seen.shown.filter;
-    let stages = Stage::ALL.map(Stage::heading).map(|(id, name)| (id.to_owned(), name.to_owned()));
-    let options = [(String::new(), "any".to_owned())].into_iter().chain(stages).collect();
-    let field = |name, label: &str, kind, value: &str, options| Field {
-        name,
-        label: label.to_owned(),
-        kind,
-        value: value.to_owned(),
-        options,
-        ..Field::default()
-    };
-    Form {
-        id: "filters".to_owned(),
-        action: format!("/{}/queue", seen.place.org),
-        hidden: vec![
-            ("repo", seen.place.repo.to_string()),
-            ("branch", seen.place.branch.to_string()),
-        ],
-        fields: vec![
-            field("stage", "State", "select", &filter.stage, options),
-            field("author", "Author", "search", &filter.author, Vec::new()),
-        ],
-        button: "Filter".to_owned(),
-        ..Form::default()
-    }
-}
-
 /// The order in which the pull requests of the queue are shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+pub(super) enum Stage {
     Merging,
     Testing,
     Passed,
@@ -228,7 +70,7 @@ enum Stage {
     NotReady,
 }
 
-fn stage(entry: &EntryView<'_>) -> Stage {
+pub(super) fn stage(entry: &EntryView<'_>) -> Stage {
     if entry.waits == Some(WaitReason::Landing) {
         return Stage::Merging;
     }
@@ -244,10 +86,10 @@ fn stage(entry: &EntryView<'_>) -> Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 6] =
+    pub(super) const ALL: [Self; 6] =
         [Self::Merging, Self::Testing, Self::Passed, Self::Doubtful, Self::Waiting, Self::NotReady];
 
-    const fn heading(self) -> (&'static str, &'static str) {
+    pub(super) const fn heading(self) -> (&'static str, &'static str) {
         match self {
             Self::Merging => ("merging", "Merging now"),
             Self::Testing => ("testing", "Testing"),
@@ -259,12 +101,13 @@ impl Stage {
     }
 }
 
-/// What the number of test slots is.
-fn slots_note(queue: &Queue) -> &'static str {
-    if queue.slots_of_line().1 < queue.header.settings.concurrency {
-        "test slots in use, reduced after failures"
+/// Whether failures have reduced the number of test slots.
+fn reduced(queue: &Queue) -> String {
+    let most = queue.header.settings.concurrency;
+    if queue.slots_of_line().1 < most {
+        format!("reduced from {most} after failures")
     } else {
-        "test slots in use"
+        String::new()
     }
 }
 
@@ -295,15 +138,16 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     for notice in notices(seen) {
         top = top.with(notice);
     }
-    let clears = seen.estimates.values().filter_map(|it| it.time).max();
+    let last = seen.view.entries.iter().rfind(|it| it.position.is_some());
+    let clears = last.and_then(|it| seen.estimates.get(&it.entry.pr)?.time);
     let mut numbers = vec![
         tile("in the line", line.to_string(), not_ready(count(Stage::NotReady))),
-        tile(slots_note(queue), format!("{used} of {limit}"), String::new()),
+        tile("test slots in use", format!("{used} of {limit}"), reduced(queue)),
         tile("passed, waiting to merge", count(Stage::Passed).to_string(), String::new()),
     ];
     if let Some(clears) = clears {
         numbers.push(tile(
-            "until the line is empty",
+            "until the last one merges",
             about(clears),
             "if all tests pass".to_owned(),
         ));
@@ -313,14 +157,19 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     if seen.view.entries.len() > MANY || shown.filter.is_used() {
         top = top.with(Block::Forms(vec![filters(seen)]));
     }
+    if shown.filter.is_used() {
+        let all = Cell::text("Show all").link(place.path("queue"));
+        top = top.with(Block::Links(vec![all]));
+    }
     page.sections.push(top);
     if shown.all > 0 || shown.filter.is_used() {
-        let mut section = Section::plain("entries");
-        if shown.entries.len() < shown.all {
-            let first = shown.filter.after + 1;
-            let last = shown.filter.after + shown.entries.len();
-            section = section.with(Block::Text(format!("{first} to {last} of {}", shown.all)));
-        }
+        let (first, last) = (shown.filter.after + 1, shown.filter.after + shown.entries.len());
+        let note = if shown.entries.len() < shown.all {
+            format!("{first} to {last} of {}", shown.all)
+        } else {
+            shown.all.to_string()
+        };
+        let section = Section::new("entries", "Pull requests").note(note);
         page.sections.push(section.with(Block::Table(listed(seen))));
     }
     let doing = actions::of_queue(place, header, seen.visitor);
@@ -442,30 +291,6 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
         notices.push(Block::notice(Tone::Good, "check", "The queue is running and empty.", &text));
     }
     notices
-}
-
-/// What a run tests: a single pull request or a batch, and what it is built on.
-fn contents(seen: &Seen<'_>, run: &TestRun) -> String {
-    let first = run.group.first().and_then(|first| seen.view.queue.entry(first.entry));
-    let part = first.and_then(|first| first.part.as_ref());
-    let is_alone = part.is_some_and(Part::is_alone);
-    let kind = match (run.bisection, run.group.len()) {
-        (true, _) if is_alone => "failed behind others, ".to_owned(),
-        (true, _) => "part of a failed batch, ".to_owned(),
-        (false, 1) => String::new(),
-        (false, many) => format!("batch of {many}, "),
-    };
-    let on = if run.ahead.is_empty() {
-        "on the target branch".to_owned()
-    } else {
-        // The nearest ones: those before them are contained in these.
-        let named: Vec<String> =
-            run.ahead.iter().rev().take(3).map(|(_, pr)| format!("#{pr}")).collect();
-        let more = run.ahead.len().saturating_sub(3);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("on top of {}{more}", named.join(", "))
-    };
-    format!("{kind}{on}")
 }
 
 fn left(seen: &Seen<'_>) -> Section {

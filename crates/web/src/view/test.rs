@@ -1,5 +1,8 @@
 //! A test: its status, quarantine and evidence.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use signalbox_domain::flaky::{
     BranchClass, IncidentState, QuarantineOverride, RunOutcome, RunRecord,
 };
@@ -10,7 +13,7 @@ use signalbox_wording::{Named, Tone};
 
 use super::test_list::{TestsAddress, percent};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table, TimelineStep};
-use crate::svg::strips;
+use crate::svg::{Height, Mark, strips};
 use crate::text::{ago, elsewhere, plain, sentence};
 use crate::visitor::Visitor;
 
@@ -293,17 +296,32 @@ const FEW: usize = 3;
 /// The most stable branches that have a row.
 const BRANCHES: usize = 4;
 
-/// The runs as a picture: a row for each stable branch, and one for each other class of branches.
+/// The runs as a picture: a row for each stable branch, those with the most runs first, and one for each
+/// other class of branches.
 fn strip(seen: &Seen<'_>) -> Block {
-    let mut rows: Vec<(String, Vec<(&'static str, String)>)> = Vec::new();
-    for run in seen.details.runs.iter().rev() {
-        let branch = plain(&run.branch, 14);
-        let stable = |rows: &[(String, _)]| rows.iter().any(|(name, _)| *name == branch);
-        let name = match run.class {
-            BranchClass::Stable if rows.len() < BRANCHES || stable(&rows) => branch,
-            BranchClass::PullRequest => "pull requests".to_owned(),
-            BranchClass::Merge => "merge queue".to_owned(),
-            BranchClass::Stable | BranchClass::Other => "other branches".to_owned(),
+    let runs = &seen.details.runs;
+    let of_stable = |run: &&RunRecord| run.class == BranchClass::Stable;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in runs.iter().filter(of_stable) {
+        *counts.entry(&run.branch).or_default() += 1;
+    }
+    let mut stable: Vec<&str> = counts.keys().copied().collect();
+    stable.sort_by_key(|name| Reverse(counts.get(name)));
+    stable.truncate(BRANCHES);
+    let rows = stable.iter().map(|name| (plain(name, 11), Some(*name)));
+    let others = ["merge queue", "pull requests", "others"].map(|name| (name.to_owned(), None));
+    let mut rows: Vec<(String, Option<&str>, Vec<Mark>)> =
+        rows.chain(others).map(|(label, branch)| (label, branch, Vec::new())).collect();
+    for run in runs.iter().rev() {
+        let own = Some(run.branch.as_str()).filter(|branch| stable.contains(branch));
+        let class = match run.class {
+            BranchClass::Stable if own.is_some() => "",
+            BranchClass::PullRequest => "pull requests",
+            BranchClass::Merge => "merge queue",
+            BranchClass::Stable | BranchClass::Other => "others",
+        };
+        let is_row = |(label, branch, _): &&mut (String, Option<&str>, _)| {
+            if class.is_empty() { *branch == own } else { branch.is_none() && label == class }
         };
         let (class, word) = match run.outcome {
             RunOutcome::Passed => ("good", "passed"),
@@ -311,13 +329,18 @@ fn strip(seen: &Seen<'_>) -> Block {
             RunOutcome::Skipped => ("quiet", "skipped"),
         };
         let excluded = if run.counts { "" } else { ", excluded" };
-        let on = plain(&run.branch, 80);
-        let mark = (class, format!("{word}{excluded}, {}, {on}", ago(run.at, seen.now).text));
-        match rows.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, marks)) => marks.push(mark),
-            None => rows.push((name, vec![mark])),
+        let (when, on) = (ago(run.at, seen.now).text, plain(&run.branch, 80));
+        let title = format!("{word}{excluded}, {when}, {on}");
+        let height = if run.outcome == RunOutcome::Failed { Height::Whole } else { Height::Half };
+        if let Some((_, _, marks)) = rows.iter_mut().find(is_row) {
+            marks.push(Mark { class, title, height });
         }
     }
+    let rows: Vec<(String, Vec<Mark>)> = rows
+        .into_iter()
+        .filter(|(_, _, marks)| !marks.is_empty())
+        .map(|(label, _, marks)| (label, marks))
+        .collect();
     let mut chart = strips("strip", "The latest runs by branch, the newest on the right", &rows);
     let legend = [("good", "passed"), ("bad", "failed"), ("quiet", "skipped")];
     chart.legend = legend.map(|(class, name)| (class, name.to_owned())).to_vec();

@@ -335,8 +335,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         Some(_) => {}
     }
     if !seen.settings.quarantine.enabled {
-        let text =
-            "Failures of flaky tests fail the checks. Turn quarantine on on the Quarantine page.";
+        let text = "Failures of flaky tests fail the checks. Enable it on the Quarantine page.";
         top = top.with(Block::notice(Tone::Quiet, "shield", "Quarantine is off.", text));
     }
     top = top.with(Block::Tiles(tiles.collect()));

@@ -17,7 +17,8 @@ async fn the_form_shows_how_many_tests_each_choice_covers_and_makes_it() {
     let browser = house.admin().await;
     let page = browser.get(PATH).await.body;
     assert!(page.contains("Quarantine is off."), "{page}");
-    assert!(page.contains("flaky tests (1 now)"), "{page}");
+    assert!(page.contains("(1 flaky, 0 broken now)"), "{page}");
+    assert!(page.contains("flaky tests (1 flaky now)"), "{page}");
     let choose = async |choice: &str| {
         let form =
             [("action", "quarantine-settings"), ("repo", "git.test/acme/calc"), ("choice", choice)];

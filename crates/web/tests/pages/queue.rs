@@ -1,6 +1,6 @@
 //! The list of a queue: its columns, its filters and its pages.
 
-use signalbox_domain::queue::{EffectClass, Settings, SettingsPatch};
+use signalbox_domain::queue::{EffectClass, SettingsPatch};
 use signalbox_domain::time::Span;
 use signalbox_services::{QueueChange, SubmitOptions};
 
@@ -58,12 +58,16 @@ async fn the_list_is_filtered_by_state_and_author() {
     assert_eq!(listed(&find("&stage=testing").await), [1, 2, 3]);
     assert_eq!(listed(&find("&author=GRA").await), [2, 4, 6, 8, 10, 12]);
     assert_eq!(listed(&find("&stage=testing&author=grace").await), [2]);
-    for none in ["&author=linus", "&stage=none"] {
-        let page = find(none).await;
-        assert!(page.contains("No pull request of the queue matches."), "{page}");
+    let page = find("&author=linus").await;
+    assert!(page.contains("No pull request of the queue matches."), "{page}");
+    assert!(page.contains(">Show all</a>"), "{page}");
+    let everything: Vec<u32> = (1..=12).collect();
+    for all in ["&stage=none", "&after=99"] {
+        let page = find(all).await;
+        assert_eq!(listed(&page), everything, "{all}");
+        assert!(!page.contains(">Show all</a>"), "{page}");
     }
-    assert_eq!(listed(&find("&after=10").await), [11, 12]);
-    assert_eq!(listed(&find("&after=99").await), Vec::<u32>::new());
+    assert!(find("&author=linus").await.contains("3 of 3"), "the numbers are of the whole queue");
 }
 
 #[actix_web::test]
@@ -79,14 +83,15 @@ async fn a_long_list_has_pages_that_keep_the_filter() {
         address = next.replace("&#38;", "&").replace("&amp;", "&");
     }
     assert_eq!(seen, (1..=229).step_by(2).collect::<Vec<u32>>());
+    let past = browser.get(&format!("{PATH}&after=5000")).await.body;
+    assert_eq!(listed(&past), (201..=230).collect::<Vec<u32>>(), "the last page");
+    assert!(past.contains("201 to 230 of 230"), "{past}");
 }
 
 #[actix_web::test]
 async fn a_rail_joins_the_pull_requests_of_a_batch() {
-    let settings = Settings::default();
     let batches =
         SettingsPatch { batch: Some(true), batching_min_size: Some(3), ..SettingsPatch::default() };
-    assert_ne!(settings.batching_min_size, 3);
     let house = house(batches, 4).await;
     let page = house.admin().await.get(PATH).await.body;
     let class = |pr: u32| {

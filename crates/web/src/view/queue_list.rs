@@ -1,0 +1,204 @@
+//! The list of a queue: which pull requests are shown, and their rows.
+
+use signalbox_domain::ids::RunId;
+use signalbox_domain::queue::{EntryView, Part, Priority, QueueView, TestRun};
+use signalbox_wording::wait;
+
+use super::ROWS;
+use super::queue::{Seen, Stage, due, stage, titled};
+use crate::model::{Cell, Field, Form, Table};
+use crate::text::{lasting, plain, quoted, sentence, span};
+
+/// Which pull requests are listed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    /// The id of a stage; empty for all.
+    stage: String,
+    /// A part of the name of the author, in any case; empty for all.
+    author: String,
+    /// How many of them come before the page.
+    pub(super) after: usize,
+}
+
+impl Filter {
+    /// A filter for pull requests from that place in the list on. An unknown stage is none.
+    pub(crate) fn new(stage: &str, author: &str, after: usize) -> Self {
+        let is_known = Stage::ALL.iter().any(|it| it.heading().0 == stage);
+        let stage = if is_known { stage } else { "" };
+        Self { stage: stage.to_owned(), author: author.trim().to_owned(), after }
+    }
+
+    pub(super) const fn is_used(&self) -> bool {
+        !self.stage.is_empty() || !self.author.is_empty()
+    }
+
+    fn admits(&self, entry: &EntryView<'_>) -> bool {
+        let author = || entry.entry.pull_request.author.to_lowercase();
+        (self.stage.is_empty() || stage(entry).heading().0 == self.stage)
+            && (self.author.is_empty() || author().contains(&self.author.to_lowercase()))
+    }
+}
+
+/// The pull requests on a page.
+pub(crate) struct Shown<'a> {
+    pub(super) filter: Filter,
+    pub(crate) entries: Vec<&'a EntryView<'a>>,
+    /// How many the filter admits.
+    pub(super) all: usize,
+}
+
+impl<'a> Shown<'a> {
+    /// The pull requests of a queue that a filter admits, in queue order.
+    pub(crate) fn of(view: &'a QueueView<'a>, filter: Filter) -> Self {
+        let admitted = || view.entries.iter().filter(|it| filter.admits(it));
+        let all = admitted().count();
+        // The queue may have become shorter than the page that was left.
+        let last_page = all.saturating_sub(1) / ROWS * ROWS;
+        let filter = Filter { after: filter.after.min(last_page), ..filter.clone() };
+        let entries = admitted().skip(filter.after).take(ROWS).collect();
+        Self { all, entries, filter }
+    }
+}
+
+/// With more pull requests than that there are filters.
+pub(super) const MANY: usize = 10;
+
+const COLUMNS: [&str; 6] =
+    ["#Position", "Pull request", "State", "Test run", "Merged in", "In queue"];
+
+/// The state of a pull request and why it waits. What is not tested yet is named by its reason.
+fn state(entry: &EntryView<'_>) -> Cell {
+    let Some(waits) = &entry.waits else { return Cell::named(&entry.state) };
+    let wait = wait(waits);
+    let cell = match stage(entry) {
+        Stage::Merging | Stage::Waiting | Stage::NotReady => Cell::word(wait.word),
+        Stage::Testing | Stage::Passed | Stage::Doubtful => Cell::named(&entry.state),
+    };
+    cell.sub(plain(&sentence(&wait.sentence), 300))
+}
+
+/// The test run of a pull request: how long it takes, and what it tests. `before` is the run of the row
+/// above.
+fn tested(seen: &Seen<'_>, entry: &EntryView<'_>, before: Option<RunId>) -> Cell {
+    let Some(run) = entry.entry.state.run().and_then(|run| seen.view.queue.run(run)) else {
+        return Cell::default();
+    };
+    if before == Some(run.id) {
+        return Cell::default().sub("in the same run");
+    }
+    let what = contents(seen, run);
+    let Some(end) = run.ended_at else {
+        let usual = seen.usual.map_or_else(String::new, |it| format!(", usually {}", span(it)));
+        let progress = Some(run.progress()).filter(|(_, of)| *of > 0);
+        let lasting = span(seen.now.since(run.started_at));
+        let overdue = run.deadline.is_some_and(|end| end < seen.now);
+        let mark = overdue.then_some("overdue");
+        return Cell { progress, mark, ..Cell::text(format!("running {lasting}{usual}")) }
+            .sub(what);
+    };
+    Cell::text(format!("took {}", span(end.since(run.started_at)))).sub(what)
+}
+
+fn row(seen: &Seen<'_>, entry: &EntryView<'_>, before: Option<RunId>) -> Vec<Cell> {
+    let place = entry.position.map_or_else(|| "–".to_owned(), |it| it.to_string());
+    let mut title = titled(entry.entry, seen.place);
+    let priority = entry.entry.priority.name();
+    if priority != Priority::DEFAULT_NAME {
+        title.sub = title.sub.map(|by| format!("{by}, priority {priority}"));
+    }
+    let due = match entry.position {
+        Some(_) => Cell { sub: None, ..due(seen.estimates.get(&entry.entry.pr)) },
+        None => Cell::text("–"),
+    };
+    vec![
+        Cell::number(place),
+        title,
+        state(entry),
+        tested(seen, entry, before),
+        due,
+        lasting(entry.entry.submitted_at, seen.now),
+    ]
+}
+
+/// The rows of the shown pull requests. A rail joins those of one run.
+pub(super) fn listed(seen: &Seen<'_>) -> Table {
+    let mut table = Table::new("line", "Pull requests of the queue", &COLUMNS);
+    table.dense = true;
+    let shown = seen.shown;
+    let mut before = None;
+    for entry in &shown.entries {
+        let run = entry.entry.state.run();
+        table.push(entry.entry.pr, row(seen, entry, before.filter(|_| run.is_some())));
+        let is_group = |run: &TestRun| run.group.len() > 1;
+        if let Some(row) = table.rows.last_mut()
+            && run.and_then(|run| seen.view.queue.run(run)).is_some_and(is_group)
+        {
+            row.class = if before == run { "rail more" } else { "rail" };
+        }
+        before = run;
+    }
+    let Filter { stage, author, after } = &shown.filter;
+    let end = after + shown.entries.len();
+    if end < shown.all {
+        let (path, author) = (seen.place.path("queue"), quoted(author));
+        table.more = Some(format!("{path}&stage={}&author={author}&after={end}", quoted(stage)));
+    }
+    table.empty(if shown.filter.is_used() {
+        "No pull request of the queue matches."
+    } else {
+        "No pull request is in the queue."
+    })
+}
+
+/// The form that filters the list.
+pub(super) fn filters(seen: &Seen<'_>) -> Form {
+    let filter = &seen.shown.filter;
+    let stages = Stage::ALL.map(Stage::heading).map(|(id, name)| (id.to_owned(), name.to_owned()));
+    let options = [(String::new(), "any".to_owned())].into_iter().chain(stages).collect();
+    let field = |name, label: &str, kind, value: &str, options| Field {
+        name,
+        label: label.to_owned(),
+        kind,
+        value: value.to_owned(),
+        options,
+        ..Field::default()
+    };
+    Form {
+        id: "filters".to_owned(),
+        action: format!("/{}/queue", seen.place.org),
+        hidden: vec![
+            ("repo", seen.place.repo.to_string()),
+            ("branch", seen.place.branch.to_string()),
+        ],
+        fields: vec![
+            field("stage", "State", "select", &filter.stage, options),
+            field("author", "Author", "search", &filter.author, Vec::new()),
+        ],
+        button: "Filter".to_owned(),
+        ..Form::default()
+    }
+}
+
+/// What a run tests: a single pull request or a batch, and what it is built on.
+fn contents(seen: &Seen<'_>, run: &TestRun) -> String {
+    let first = run.group.first().and_then(|first| seen.view.queue.entry(first.entry));
+    let part = first.and_then(|first| first.part.as_ref());
+    let is_alone = part.is_some_and(Part::is_alone);
+    let kind = match (run.bisection, run.group.len()) {
+        (true, _) if is_alone => "failed behind others, ".to_owned(),
+        (true, _) => "part of a failed batch, ".to_owned(),
+        (false, 1) => String::new(),
+        (false, many) => format!("batch of {many}, "),
+    };
+    let on = if run.ahead.is_empty() {
+        "on the target branch".to_owned()
+    } else {
+        // The nearest ones: those before them are contained in these.
+        let named: Vec<String> =
+            run.ahead.iter().rev().take(3).map(|(_, pr)| format!("#{pr}")).collect();
+        let more = run.ahead.len().saturating_sub(3);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("on top of {}{more}", named.join(", "))
+    };
+    format!("{kind}{on}")
+}
