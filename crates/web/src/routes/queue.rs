@@ -68,10 +68,11 @@ pub(crate) async fn list(
     answer(&pages, &request, shown)
 }
 
-fn median(durations: &[Span]) -> Option<Span> {
+/// The median and the longest of these durations.
+fn usual(durations: &[Span]) -> Option<(Span, Span)> {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).copied()
+    Some((*sorted.get(sorted.len() / 2)?, *sorted.last()?))
 }
 
 async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
@@ -95,7 +96,7 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         view: &view,
         shown: &shown,
         estimates: &estimates,
-        usual: median(&history),
+        usual: usual(&history),
         left: &left,
         visitor: &visitor,
         now,

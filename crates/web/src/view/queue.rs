@@ -24,8 +24,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) shown: &'a Shown<'a>,
     /// The estimates of shown pull requests in the line, and of the last one in the line.
     pub(crate) estimates: &'a BTreeMap<PrNumber, Estimate>,
-    /// The median duration of earlier runs.
-    pub(crate) usual: Option<Span>,
+    /// The median duration of earlier runs, and the longest one.
+    pub(crate) usual: Option<(Span, Span)>,
     /// The pull requests that left last, newest first.
     pub(crate) left: &'a [EntrySnapshot],
     pub(crate) visitor: &'a Visitor,

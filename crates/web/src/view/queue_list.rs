@@ -88,11 +88,14 @@ fn tested(seen: &Seen<'_>, entry: &EntryView<'_>, before: Option<RunId>) -> Cell
     }
     let what = contents(seen, run);
     let Some(end) = run.ended_at else {
-        let usual = seen.usual.map_or_else(String::new, |it| format!(", usually {}", span(it)));
+        let median = |(median, _)| format!(", usually {}", span(median));
+        let usual = seen.usual.map_or_else(String::new, median);
         let progress = Some(run.progress()).filter(|(_, of)| *of > 0);
-        let lasting = span(seen.now.since(run.started_at));
-        let overdue = run.deadline.is_some_and(|end| end < seen.now);
-        let mark = overdue.then_some("overdue");
+        let running = seen.now.since(run.started_at);
+        let is_longest = seen.usual.is_some_and(|(_, longest)| running > longest);
+        let is_late = run.deadline.is_some_and(|end| end < seen.now);
+        let mark = (is_longest || is_late).then_some("overdue");
+        let lasting = span(running);
         return Cell { progress, mark, ..Cell::text(format!("running {lasting}{usual}")) }
             .sub(what);
     };
