@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures_util::future::try_join;
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
 use signalbox_domain::ports::{MetricsScope, QueueDepth, QueueRef, Repository};
 use signalbox_domain::queue::{
@@ -139,9 +140,11 @@ impl QueueService {
         };
         let scope = MetricsScope { org: caller.org, repo };
         let since = context.clock.now().minus(Span::hours(1));
-        let depths = context.stores.reads.depths(scope).await?;
+        let reads = &context.stores.reads;
+        let (depths, ended) =
+            try_join(reads.depths(scope), reads.stays_since(scope, since)).await?;
         let mut stays = BTreeMap::<QueueRef, Vec<Stay>>::new();
-        for (queue, stay) in context.stores.reads.stays_since(scope, since).await? {
+        for (queue, stay) in ended {
             stays.entry(queue).or_default().push(stay);
         }
         let seen: Vec<_> = depths

@@ -63,7 +63,7 @@ impl Cell {
         Self { whole: Some(id), ..Self::to_copy(short) }
     }
 
-    /// How its column is laid out: words of the vocabulary and short texts are never broken, links get
+    /// How its column is laid out: known words and short texts are never broken, links get
     /// room, and anything else is broken where it must be.
     pub(crate) fn layout(&self) -> &'static str {
         if self.number {
