@@ -1,11 +1,13 @@
 //! Reads for pages beyond those of the API: overviews, and versions that change with what they
 //! show.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use quick_cache::sync::Cache;
 use signalbox_domain::ids::{BranchName, OrgId, QueueId, RepoId, RepoName, RunId};
 use signalbox_domain::ports::{FlakyStore, MetricsScope, QueueRef, RepoRef, Repository};
-use signalbox_domain::queue::{Move, durations};
+use signalbox_domain::queue::{Move, PrState, durations};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
 
@@ -13,6 +15,15 @@ use super::{Error, QueueContext, QueueService};
 
 /// The most earlier runs that estimates are based on.
 const MAX_PASSES: u32 = 100;
+
+/// How long the merges of an organization are not read again: its home page is open in many tabs, and
+/// each of them reads it after each change.
+const MERGES_MINUTES: u32 = 1;
+/// The most organizations whose merges are remembered.
+const REMEMBERED: usize = 1_000;
+
+/// The number of merges in each of the last 24 hours, the oldest first, by queue.
+pub type HourlyMerges = BTreeMap<QueueId, [u32; 24]>;
 
 /// A topic whose changes a page can watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +43,7 @@ pub struct PageReads {
     context: QueueContext,
     tests: Arc<dyn FlakyStore>,
     queues: Arc<QueueService>,
+    merges: Cache<OrgId, (Timestamp, Arc<HourlyMerges>)>,
 }
 
 impl PageReads {
@@ -41,7 +53,7 @@ impl PageReads {
         tests: Arc<dyn FlakyStore>,
         queues: Arc<QueueService>,
     ) -> Self {
-        Self { context: context.into(), tests, queues }
+        Self { context: context.into(), tests, queues, merges: Cache::new(REMEMBERED) }
     }
 
     /// The present time.
@@ -79,6 +91,29 @@ impl PageReads {
         let seen = self.context.stores.reads.moves_since(scope, since).await?;
         let own = seen.into_iter().filter(|it| it.queue == queue);
         Ok(own.filter_map(|it| Move::of(0, 0, it.at, &it.decision)).collect())
+    }
+
+    /// The merges of the last 24 hours in all queues of an organization, as of a minute ago or less.
+    pub async fn hourly_merges(&self, org: OrgId) -> Result<Arc<HourlyMerges>, Error> {
+        let now = self.now();
+        let is_fresh = |at: &Timestamp| *at <= now && now < at.plus(Span::minutes(MERGES_MINUTES));
+        if let Some((_, known)) = self.merges.get(&org).filter(|(at, _)| is_fresh(at)) {
+            return Ok(known);
+        }
+        let (scope, since) = (MetricsScope { org, repo: None }, now.minus(Span::hours(24)));
+        let mut merges = HourlyMerges::new();
+        for (queue, stay) in self.context.stores.reads.stays_since(scope, since).await? {
+            let hour = stay.at.since(since).micros() / Span::hours(1).micros();
+            let hour = usize::try_from(hour).unwrap_or_default().min(23);
+            if stay.next == PrState::Merged
+                && let Some(count) = merges.entry(queue.id).or_default().get_mut(hour)
+            {
+                *count += 1;
+            }
+        }
+        let merges = Arc::new(merges);
+        self.merges.insert(org, (now, merges.clone()));
+        Ok(merges)
     }
 
     /// The durations of the last passed runs of a queue.

@@ -8,6 +8,9 @@ use crate::text::plain;
 /// The most characters of a text that stays on one line.
 const SHORT: usize = 14;
 
+/// The height of a picture of counts.
+const SPARK: u32 = 16;
+
 /// A piece of text with its icon, link and notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
@@ -33,6 +36,8 @@ pub(crate) struct Cell {
     pub(crate) whole: Option<String>,
     /// Progress: the part that is done, and the total.
     pub(crate) progress: Option<(usize, usize)>,
+    /// Counts of equal parts of time that are drawn beside the text, the oldest first.
+    pub(crate) spark: Vec<u32>,
     /// A badge beside the text, such as `known flaky`.
     pub(crate) mark: Option<&'static str>,
 }
@@ -61,6 +66,16 @@ impl Cell {
         let id = id.into();
         let short: String = id.chars().take(10).collect();
         Self { whole: Some(id), ..Self::to_copy(short) }
+    }
+
+    /// The bars of the counts: how far from the left and from the top, and how high.
+    pub(crate) fn bars(&self) -> impl Iterator<Item = (usize, u32, u32)> + '_ {
+        let most = self.spark.iter().copied().max().unwrap_or_default().max(1);
+        let height = move |count: u32| u64::from(count) * u64::from(SPARK) / u64::from(most);
+        self.spark.iter().enumerate().filter(|(_, count)| **count > 0).map(move |(at, count)| {
+            let height = u32::try_from(height(*count)).unwrap_or_default().max(1);
+            (at * 3, SPARK - height, height)
+        })
     }
 
     /// How its column is laid out: known words and short texts are never broken, links get

@@ -54,8 +54,10 @@ async fn found(
     if visitor.may(Scope::TestsRead) {
         tests = super::test_list::counts(pages, &visitor).await?;
     }
-    let seen =
-        Seen { queues: &queues, tests: &tests, search, visitor: &visitor, now: pages.reads.now() };
+    let merges = pages.reads.hourly_merges(visitor.caller.org).await?;
+    let now = pages.reads.now();
+    let (queues, tests) = (&*queues, &*tests);
+    let seen = Seen { queues, merges: &merges, tests, search, visitor: &visitor, now };
     let page = Page { version, ..page(&seen) };
     Ok(Ok((visitor, page)))
 }

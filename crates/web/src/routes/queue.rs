@@ -79,7 +79,8 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let history = pages.reads.durations(&visitor.caller, &place.repo, &place.branch).await?;
-    let left = left(pages, &visitor.caller, &place, Span::days(1), 50).await?;
+    let most_left = u32::try_from(view::queue::LEFT).unwrap_or(u32::MAX);
+    let left = left(pages, &visitor.caller, &place, Span::days(1), most_left).await?;
     let (view, now) = (view_queue(&queue), pages.reads.now());
     let after = usize::try_from(asked.number("after").unwrap_or(0)).unwrap_or(0);
     let filter = view::queue_list::Filter::new(asked.text("stage"), asked.text("author"), after);

@@ -17,6 +17,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) place: &'a QueueAddress,
     /// Changes of state, oldest first.
     pub(crate) moves: &'a [Move],
+    /// Those of the same number of days before.
+    pub(crate) before: &'a [Move],
     /// How many pull requests are in the line now, and how many of them are being tested.
     pub(crate) line: (u64, u64),
     pub(crate) days: u32,
@@ -149,10 +151,14 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         hundredths.map_or("–".to_owned(), |it| format!("{}.{:02}", it / 100, it % 100))
     };
     let tile = |label, value: String, note: String| Tile { label, value, note, href: None };
-    let success = match merged + failed {
-        0 => "–".to_owned(),
-        all => format!("{} %", merged * 100 / all),
+    let success = |merged: u64, failed: u64| {
+        let percent = (merged * 100).checked_div(merged + failed);
+        percent.map_or_else(|| "–".to_owned(), |it| format!("{it} %"))
     };
+    let ended = |state| seen.before.iter().filter(|it| it.to == state).count();
+    let ended = |state| u64::try_from(ended(state)).unwrap_or(u64::MAX);
+    let (merged_before, failed_before) = (ended(PrState::Merged), ended(PrState::Failed));
+    let before = |value: String| format!("{value} in the {} d before", seen.days);
     let enough = stays.len() >= ENOUGH;
     let shown = |percent| {
         let value = percentile(&stays, percent).filter(|_| enough);
@@ -167,9 +173,13 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let tiles = vec![
         Tile {
             href: Some(format!("{left}&days={}", seen.days)),
-            ..tile("Merged", merged.to_string(), format!("in {} d", seen.days))
+            ..tile("Merged", merged.to_string(), before(merged_before.to_string()))
         },
-        tile("Success", success, "of merged and failed".to_owned()),
+        tile(
+            "Success, of merged and failed",
+            success(merged, failed),
+            before(success(merged_before, failed_before)),
+        ),
         tile("Median time to merge", shown(50), few.clone()),
         tile("95th percentile", shown(95), few),
         tile("Tests per merge", per(tests), "1 is best".to_owned()),

@@ -2,7 +2,7 @@
 
 use signalbox_domain::queue::{PrState, QueueState};
 use signalbox_domain::time::Timestamp;
-use signalbox_services::SeenQueue;
+use signalbox_services::{HourlyMerges, SeenQueue};
 use signalbox_wording::{Tone, frozen};
 
 use super::QueueAddress;
@@ -21,6 +21,7 @@ pub(crate) struct TestCounts {
 /// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) queues: &'a [SeenQueue],
+    pub(crate) merges: &'a HourlyMerges,
     pub(crate) tests: &'a [TestCounts],
     /// The search text.
     pub(crate) search: &'a str,
@@ -36,7 +37,15 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let mut table = Table::new(
         "queues",
         "Merge queues",
-        &["Queue", "State", "#In the line", "Testing", "#Pending failure", "Longest wait"],
+        &[
+            "Queue",
+            "State",
+            "#In the line",
+            "Testing",
+            "#Pending failure",
+            "Longest wait",
+            "Merged in 24 h",
+        ],
     )
     .empty("No queue matches.");
     let mut total = 0;
@@ -84,6 +93,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
                 },
                 Cell::number(doubtful),
                 oldest.map_or_else(|| Cell::text("–"), |at| lasting(at, seen.now)),
+                merged(seen.merges.get(&header.id)),
             ],
         );
     }
@@ -114,6 +124,12 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         page.sections.push(tests(seen, org));
     }
     page
+}
+
+/// The merges of the last 24 hours, in all and hour by hour.
+fn merged(hourly: Option<&[u32; 24]>) -> Cell {
+    let Some(hourly) = hourly else { return Cell::text("0") };
+    Cell { spark: hourly.to_vec(), ..Cell::text(hourly.iter().sum::<u32>().to_string()) }
 }
 
 /// Pull requests that the visitor's token has submitted.

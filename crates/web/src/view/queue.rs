@@ -32,6 +32,9 @@ pub(crate) struct Seen<'a> {
     pub(crate) now: Timestamp,
 }
 
+/// The most pull requests that left last.
+pub(crate) const LEFT: usize = 50;
+
 /// A pull request's title with its number and author.
 pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &QueueAddress) -> Cell {
     let title = plain(&entry.pull_request.title, 200);
@@ -152,6 +155,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             "if all tests pass".to_owned(),
         ));
     }
+    numbers.extend(merged_lately(seen));
     top = top.with(Block::Summary(numbers));
     let shown = seen.shown;
     if seen.view.entries.len() > MANY || shown.filter.is_used() {
@@ -178,6 +182,18 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     }
     page.sections.push(left(seen));
     page
+}
+
+/// The merges of the last day, with the median time from submission.
+fn merged_lately(seen: &Seen<'_>) -> Option<Tile> {
+    let merged = seen.left.iter().filter(|it| it.state == PrState::Merged);
+    let mut stays: Vec<Span> =
+        merged.map(|it| it.entry.state_changed_at.since(it.entry.submitted_at)).collect();
+    stays.sort_unstable();
+    let median = stays.get(stays.len() / 2)?;
+    let more = if seen.left.len() >= LEFT { "+" } else { "" };
+    let count = format!("{}{more}", stays.len());
+    Some(tile("merged in 24 h", count, format!("median {} from submission", span(*median))))
 }
 
 fn not_ready(count: usize) -> String {

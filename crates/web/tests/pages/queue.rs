@@ -103,3 +103,25 @@ async fn a_rail_joins_the_pull_requests_of_a_batch() {
     assert!(page.contains("batch of 3, on the target branch"), "{page}");
     assert_eq!(page.matches("in the same run").count(), 2);
 }
+
+#[actix_web::test]
+async fn merges_of_the_last_day_are_counted_on_the_queue_and_drawn_at_home() {
+    let house = house(SettingsPatch::default(), 3).await;
+    house.settle().await;
+    let browser = house.admin().await;
+    let page = browser.get(PATH).await.body;
+    assert!(page.contains("<strong>3</strong> merged in 24 h"), "{page}");
+    let home = browser.get("/").await.body;
+    assert_eq!(home.matches("class=\"spark\"").count(), 1);
+    let spark = home.split_once("class=\"spark\"").expect("a picture").1;
+    let spark = spark.split_once("</svg>").expect("its end").0;
+    assert_eq!(spark.matches("<rect").count(), 1, "all within an hour: {spark}");
+    assert!(spark.contains("x=\"69\"") && spark.contains("height=\"16\""), "{spark}");
+    house.clock.advance(Span::hours(23));
+    // The session has ended.
+    let later = house.admin().await.get("/").await.body;
+    assert!(later.contains("x=\"0\""), "a day later they are on the left");
+    house.clock.advance(Span::hours(2));
+    let home = house.admin().await.get("/").await.body;
+    assert!(!home.contains("class=\"spark\""), "they are older than a day");
+}
