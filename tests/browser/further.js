@@ -21,14 +21,17 @@ export async function further({ test, one, page, open, pages }) {
       }
     }
   });
-  const sizes = async (check) => {
+  const sizes = async (check, subject) => {
+    let seen = 0;
     for (const width of [1280, 768, 375, 320]) {
       await page.setViewportSize({ width, height: 800 });
       for (const [name, address] of Object.entries(pages)) {
         await page.goto(one.url + address);
         assert.deepEqual(await page.evaluate(check), [], `${name}, ${width} px`);
+        seen += await page.locator(subject).count();
       }
     }
+    assert.ok(seen > 20, `${seen} of ${subject}`);
     await page.setViewportSize({ width: 1280, height: 800 });
   };
   await test("no word of a table is cut in the middle, at any width", () => sizes(() => {
@@ -48,7 +51,7 @@ export async function further({ test, one, page, open, pages }) {
       }
     }
     return cut;
-  }));
+  }, "main td"));
   await test("labels of charts are inside their frame and readable, and the newest part is in view", () => sizes(() => {
     const wrong = [];
     for (const chart of document.querySelectorAll("svg.chart")) {
@@ -63,7 +66,7 @@ export async function further({ test, one, page, open, pages }) {
       if (!chart.matches(".natural, .rows") && frame.right > seen.right + 1) wrong.push(`the newest part of ${chart.id} is out of view`);
     }
     return wrong;
-  }));
+  }, "svg.chart"));
   await test("a page of tests that was just opened shows no new content", async () => {
     await page.goto(one.url + one.page("flaky-tests"));
     await page.getByText(/^live/).waitFor();

@@ -169,7 +169,7 @@ impl From<HostError> for Problem {
 
 impl From<serde_json::Error> for Problem {
     fn from(error: serde_json::Error) -> Self {
-        tracing::error!(error = %chain(&error), "a reply was not written");
+        tracing::error!(error = %chain(&error), "a reply could not be serialized");
         internal()
     }
 }

@@ -16,8 +16,8 @@ use super::{Error, QueueContext, QueueService};
 /// The most earlier runs that estimates are based on.
 const MAX_PASSES: u32 = 100;
 
-/// How long the merges of an organization are not read again: its home page is open in many tabs, and
-/// each of them reads it after each change.
+/// How long an organization's merge counts are cached: its home page is open in many tabs, and each of
+/// them reads it after each change.
 const MERGES_MINUTES: u32 = 1;
 /// The most organizations whose merges are remembered.
 const REMEMBERED: usize = 1_000;
@@ -44,6 +44,8 @@ pub struct PageReads {
     tests: Arc<dyn FlakyStore>,
     queues: Arc<QueueService>,
     merges: Cache<OrgId, (Timestamp, Arc<HourlyMerges>)>,
+    /// Held while merges are read, so that others wait for them and do not read them again.
+    reading: async_lock::Mutex<()>,
 }
 
 impl PageReads {
@@ -53,7 +55,13 @@ impl PageReads {
         tests: Arc<dyn FlakyStore>,
         queues: Arc<QueueService>,
     ) -> Self {
-        Self { context: context.into(), tests, queues, merges: Cache::new(REMEMBERED) }
+        Self {
+            context: context.into(),
+            tests,
+            queues,
+            merges: Cache::new(REMEMBERED),
+            reading: async_lock::Mutex::default(),
+        }
     }
 
     /// The present time.
@@ -93,11 +101,23 @@ impl PageReads {
         Ok(own.filter_map(|it| Move::of(0, 0, it.at, &it.decision)).collect())
     }
 
-    /// The merges of the last 24 hours in all queues of an organization, as of a minute ago or less.
-    pub async fn hourly_merges(&self, org: OrgId) -> Result<Arc<HourlyMerges>, Error> {
+    /// The merges of the last 24 hours in all queues of the organization, as of a minute ago or less;
+    /// none for a caller who may not read queues.
+    pub async fn hourly_merges(&self, caller: &Caller) -> Result<Arc<HourlyMerges>, Error> {
+        let org = caller.org;
+        if !caller.may(Scope::QueueRead) {
+            return Ok(Arc::default());
+        }
         let now = self.now();
-        let is_fresh = |at: &Timestamp| *at <= now && now < at.plus(Span::minutes(MERGES_MINUTES));
-        if let Some((_, known)) = self.merges.get(&org).filter(|(at, _)| is_fresh(at)) {
+        let fresh = || {
+            let known = self.merges.get(&org);
+            known.filter(|(at, _)| *at <= now && now < at.plus(Span::minutes(MERGES_MINUTES)))
+        };
+        if let Some((_, known)) = fresh() {
+            return Ok(known);
+        }
+        let _reading = self.reading.lock().await;
+        if let Some((_, known)) = fresh() {
             return Ok(known);
         }
         let (scope, since) = (MetricsScope { org, repo: None }, now.minus(Span::hours(24)));

@@ -32,8 +32,9 @@ pub(crate) struct Cell {
     pub(crate) code: bool,
     /// Whether it has a button to copy its text.
     pub(crate) copy: bool,
-    /// What its text is short for: the button copies this, and it is the tooltip.
-    pub(crate) whole: Option<String>,
+    /// The name of the class that shows only the start of its text, or an empty one. The full text is the
+    /// tooltip.
+    pub(crate) cut: &'static str,
     /// Progress: the part that is done, and the total.
     pub(crate) progress: Option<(usize, usize)>,
     /// Counts of equal parts of time that are drawn beside the text, the oldest first.
@@ -61,11 +62,14 @@ impl Cell {
         Self { copy: true, ..Self::code(text) }
     }
 
-    /// The id of a commit, shortened.
+    /// The id of a commit, of which the start is shown.
     pub(crate) fn commit(id: impl Into<String>) -> Self {
-        let id = id.into();
-        let short: String = id.chars().take(10).collect();
-        Self { whole: Some(id), ..Self::to_copy(short) }
+        Self { cut: "commit", ..Self::to_copy(id) }
+    }
+
+    /// A name that may be long, of which the start is shown.
+    pub(crate) fn cut(text: &str) -> Self {
+        Self { cut: "cut", ..Self::text(plain(text, 1_000)) }
     }
 
     /// The bars of the counts: how far from the left and from the top, and how high.
@@ -78,6 +82,13 @@ impl Cell {
         })
     }
 
+    /// The counts in words.
+    pub(crate) fn described(&self) -> String {
+        let last = self.spark.last().copied().unwrap_or_default();
+        let most = self.spark.iter().max().copied().unwrap_or_default();
+        format!("{last} in the last hour, at most {most} in an hour")
+    }
+
     /// How its column is laid out: known words and short texts are never broken, links get
     /// room, and anything else is broken where it must be.
     pub(crate) fn layout(&self) -> &'static str {
@@ -85,20 +96,13 @@ impl Cell {
             "num"
         } else if self.icon.is_some() {
             "word"
-        } else if self.whole.is_some() || self.text.chars().count() <= SHORT {
+        } else if !self.cut.is_empty() || self.text.chars().count() <= SHORT {
             "short"
         } else if self.href.is_some() || self.code {
             "wide"
         } else {
             "text"
         }
-    }
-
-    /// A text that is cut, with all of it as its tooltip.
-    pub(crate) fn cut(text: &str, most: usize) -> Self {
-        let short = plain(text, most);
-        let whole = Some(plain(text, 1_000)).filter(|whole| *whole != short);
-        Self { whole, ..Self::text(short) }
     }
 
     pub(crate) fn word(word: Word) -> Self {

@@ -119,9 +119,10 @@ impl Scale {
     }
 }
 
-/// A value on the scale: `5000`, `20k`, `1500M`.
-fn short(value: u64) -> String {
-    match value {
+/// A value on a scale that ends there: `5000`, `20k`, `15M`.
+fn short(value: u64, top: u64) -> String {
+    match top {
+        _ if value == 0 => "0".to_owned(),
         ..10_000 => value.to_string(),
         10_000..10_000_000 => format!("{}k", value / 1_000),
         10_000_000.. => format!("{}M", value / 1_000_000),
@@ -153,7 +154,12 @@ impl Plot {
             chart
                 .lines
                 .push(Line { points: format!("{LEFT},{y} {},{y}", WIDTH - RIGHT), class: "grid" });
-            chart.texts.push(Text { x: LEFT - 8, y: y + 5, words: short(value), anchor: "end" });
+            chart.texts.push(Text {
+                x: LEFT - 8,
+                y: y + 5,
+                words: short(value, scale.top),
+                anchor: "end",
+            });
             value = match value.checked_add(scale.step) {
                 Some(next) if next <= scale.top => next,
                 _ => break,
@@ -289,6 +295,7 @@ pub(crate) struct Mark {
 pub(crate) enum Height {
     Whole,
     Half,
+    Quarter,
 }
 
 /// A chart of rows with names.
@@ -377,6 +384,7 @@ pub(crate) fn strips(id: &str, title: &str, all: &[(String, Vec<Mark>)]) -> Char
             let h = match mark.height {
                 Height::Whole => BAR,
                 Height::Half => BAR / 2,
+                Height::Quarter => BAR / 4,
             };
             let (x, y) = (NAMES + whole(at) * (BAR - 2), TOP + whole(row) * ROW + BAR - h);
             chart

@@ -32,7 +32,7 @@ impl Form {
 
 fn cell(cell: &Cell) -> Value {
     let mut all = Map::new();
-    all.insert("text".to_owned(), json!(cell.whole.as_ref().unwrap_or(&cell.text)));
+    all.insert("text".to_owned(), json!(cell.text));
     if let Some(mark) = cell.mark {
         all.insert("mark".to_owned(), json!(mark));
     }
@@ -123,12 +123,18 @@ pub(crate) fn csv(page: &Page) -> String {
     };
     line(table.heads.iter().map(|it| it.label).collect());
     for row in &table.rows {
-        let text =
-            |it: &Cell| it.whole.clone().or_else(|| it.time.clone()).unwrap_or(it.text.clone());
-        let texts: Vec<String> = row.cells.iter().map(text).collect();
+        let texts: Vec<String> = row.cells.iter().map(value).collect();
         line(texts.iter().map(String::as_str).collect());
     }
     text
+}
+
+/// A cell as one value: its time or its text, and unless it is a number its badge and its note.
+fn value(cell: &Cell) -> String {
+    let main = cell.time.as_deref().unwrap_or(&cell.text);
+    let more = [cell.mark, cell.sub.as_deref()].into_iter().flatten();
+    let more = more.filter(|_| !cell.number && cell.time.is_none());
+    std::iter::once(main).chain(more).filter(|it| !it.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 fn quoted(text: &str) -> String {

@@ -54,9 +54,8 @@
   document.addEventListener("click", async (event) => {
     const button = event.target.closest(buttons);
     if (!button) return;
-    const { link, text: whole } = button.dataset;
-    const shown = () => whole ?? button.previousElementSibling.textContent;
-    const text = link === undefined ? shown() : new URL(link, location.href).href;
+    const { link } = button.dataset;
+    const text = link === undefined ? button.previousElementSibling.textContent : new URL(link, location.href).href;
     const done = await navigator.clipboard.writeText(text).then(() => true, () => false);
     const label = button.dataset.label ?? button.textContent;
     button.dataset.label = label;

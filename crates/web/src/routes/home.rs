@@ -54,7 +54,7 @@ async fn found(
     if visitor.may(Scope::TestsRead) {
         tests = super::test_list::counts(pages, &visitor).await?;
     }
-    let merges = pages.reads.hourly_merges(visitor.caller.org).await?;
+    let merges = pages.reads.hourly_merges(&visitor.caller).await?;
     let now = pages.reads.now();
     let (queues, tests) = (&*queues, &*tests);
     let seen = Seen { queues, merges: &merges, tests, search, visitor: &visitor, now };

@@ -68,8 +68,14 @@ pub(crate) async fn list(
     answer(&pages, &request, shown)
 }
 
-/// The median and the longest of these durations.
+/// The fewest durations of which one can be called usual.
+const ENOUGH: usize = 5;
+
+/// The median and the longest of these durations, if there are enough.
 fn usual(durations: &[Span]) -> Option<(Span, Span)> {
+    if durations.len() < ENOUGH {
+        return None;
+    }
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
     Some((*sorted.get(sorted.len() / 2)?, *sorted.last()?))
@@ -79,8 +85,9 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let history = pages.reads.durations(&visitor.caller, &place.repo, &place.branch).await?;
-    let most_left = u32::try_from(view::queue::LEFT).unwrap_or(u32::MAX);
-    let left = left(pages, &visitor.caller, &place, Span::days(1), most_left).await?;
+    let left = left(pages, &visitor.caller, &place, Span::days(1), 50).await?;
+    let merges = pages.reads.hourly_merges(&visitor.caller).await?;
+    let merged: u32 = merges.get(&queue.header.id).map_or(0, |hourly| hourly.iter().sum());
     let (view, now) = (view_queue(&queue), pages.reads.now());
     let after = usize::try_from(asked.number("after").unwrap_or(0)).unwrap_or(0);
     let filter = view::queue_list::Filter::new(asked.text("stage"), asked.text("author"), after);
@@ -99,6 +106,7 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         estimates: &estimates,
         usual: usual(&history),
         left: &left,
+        merged: usize::try_from(merged).unwrap_or(usize::MAX),
         visitor: &visitor,
         now,
     });

@@ -92,10 +92,8 @@ fn after(asked: &Asked) -> Option<SubmissionPlace> {
 async fn show_health(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
     let (now, days) = (pages.reads.now(), days(&asked));
-    let start = view::health::start(days, now);
-    let since = start.minus(Span::days(days));
+    let since = view::health::read_since(days, now);
     let moves = pages.reads.moves_since(&visitor.caller, &place.repo, &place.branch, since).await?;
-    let (before, moves) = moves.split_at(moves.partition_point(|it| it.at < start));
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let mut line = (0, 0);
     for entry in queue.entries_in_order() {
@@ -103,7 +101,8 @@ async fn show_health(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         line.0 += u64::from(state != PrState::NotReady);
         line.1 += u64::from(state == PrState::Testing);
     }
-    let seen = view::health::Seen { place: &place, moves, before, line, days, now };
+    let created_at = queue.header.created_at;
+    let seen = view::health::Seen { place: &place, moves: &moves, created_at, line, days, now };
     let page = view::health::page(&seen);
     Ok((Some(visitor), page))
 }

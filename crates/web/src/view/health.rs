@@ -15,10 +15,10 @@ const ENOUGH: usize = 20;
 /// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a QueueAddress,
-    /// Changes of state, oldest first.
+    /// Changes of state since [`read_since`], oldest first.
     pub(crate) moves: &'a [Move],
-    /// Those of the same number of days before.
-    pub(crate) before: &'a [Move],
+    /// When the queue was created.
+    pub(crate) created_at: Timestamp,
     /// How many pull requests are in the line now, and how many of them are being tested.
     pub(crate) line: (u64, u64),
     pub(crate) days: u32,
@@ -50,8 +50,40 @@ const fn hours(days: u32) -> u32 {
 }
 
 /// The start of the first part: of that many days until now, and a part more.
-pub(crate) fn start(days: u32, now: Timestamp) -> Timestamp {
+fn start(days: u32, now: Timestamp) -> Timestamp {
     now.minus(Span::days(days)).floor(Span::hours(hours(days)))
+}
+
+/// The longest time that is compared with as many days before.
+const COMPARED_DAYS: u32 = 7;
+
+/// From when on changes of state are read.
+pub(crate) fn read_since(days: u32, now: Timestamp) -> Timestamp {
+    let compared = if days <= COMPARED_DAYS { 2 * days } else { days };
+    start(days, now).min(now.minus(Span::days(compared)))
+}
+
+/// The changes from a time on.
+fn after(moves: &[Move], at: Timestamp) -> &[Move] {
+    moves.split_at(moves.partition_point(|it| it.at < at)).1
+}
+
+/// How many pull requests merged, how many failed, and how long the merged ones were in the queue.
+fn outcomes(moves: &[Move]) -> (u64, u64, Vec<Span>) {
+    let mut entered = std::collections::BTreeMap::new();
+    let (mut merged, mut failed, mut stays) = (0, 0, Vec::new());
+    for it in moves {
+        if it.from.is_none() {
+            entered.insert(it.entry, it.at);
+        }
+        merged += u64::from(it.to == PrState::Merged);
+        failed += u64::from(it.to == PrState::Failed);
+        if it.to == PrState::Merged {
+            stays.extend(entered.get(&it.entry).map(|from| it.at.since(*from)));
+        }
+    }
+    stays.sort_unstable();
+    (merged, failed, stays)
 }
 
 /// Parts that begin at whole hours, and at midnight if they last a day; the last one has not ended.
@@ -92,11 +124,11 @@ fn moment(at: Timestamp) -> String {
     format!("{} {}", day(at), clock(at))
 }
 
-fn buckets(seen: &Seen<'_>, parts: &Parts) -> Vec<Bucket> {
+fn buckets(moves: &[Move], parts: &Parts) -> Vec<Bucket> {
     let label = |label: &String| Bucket { label: label.clone(), ..Bucket::default() };
     let mut buckets: Vec<Bucket> = parts.buckets.names.iter().map(label).collect();
     let mut entered = std::collections::BTreeMap::new();
-    for it in seen.moves {
+    for it in moves {
         if it.from.is_none() {
             entered.insert(it.entry, it.at);
         }
@@ -127,23 +159,20 @@ fn buckets(seen: &Seen<'_>, parts: &Parts) -> Vec<Bucket> {
 /// The page.
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let parts = parts(seen);
-    let buckets = buckets(seen, &parts);
-    let sum = |of: fn(&Bucket) -> u64| -> u64 { buckets.iter().map(of).sum() };
-    let (merged, failed) = (sum(|it| it.merged), sum(|it| it.failed));
-    let mut stays: Vec<Span> = buckets.iter().flat_map(|it| it.stays.clone()).collect();
-    stays.sort_unstable();
-    let tests = seen.moves.iter().filter(|it| it.from == Some(PrState::Testing)).count();
-    let restarts = seen
-        .moves
-        .iter()
-        .filter(|it| it.from == Some(PrState::Testing) && it.to == PrState::Pending);
+    let drawn = after(seen.moves, parts.start);
+    let buckets = buckets(drawn, &parts);
+    let since = seen.now.minus(Span::days(seen.days));
+    let recent = after(seen.moves, since);
+    let (merged, failed, stays) = outcomes(recent);
+    let tests = recent.iter().filter(|it| it.from == Some(PrState::Testing)).count();
+    let restarts =
+        recent.iter().filter(|it| it.from == Some(PrState::Testing) && it.to == PrState::Pending);
     let restarts = restarts.count();
-    let saved = seen
-        .moves
+    let saved = recent
         .iter()
         .filter(|it| it.to == PrState::TestsPassed && it.reason == PassReason::Successor.into());
     let saved = saved.count();
-    let split = seen.moves.iter().filter(|it| it.reason == QueuedReason::BisectionRequired.into());
+    let split = recent.iter().filter(|it| it.reason == QueuedReason::BisectionRequired.into());
     let split = split.count();
     let per = |count: usize| {
         let landed = usize::try_from(merged).unwrap_or(0);
@@ -155,10 +184,13 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         let percent = (merged * 100).checked_div(merged + failed);
         percent.map_or_else(|| "–".to_owned(), |it| format!("{it} %"))
     };
-    let ended = |state| seen.before.iter().filter(|it| it.to == state).count();
-    let ended = |state| u64::try_from(ended(state)).unwrap_or(u64::MAX);
-    let (merged_before, failed_before) = (ended(PrState::Merged), ended(PrState::Failed));
-    let before = |value: String| format!("{value} in the {} d before", seen.days);
+    let twice = seen.now.minus(Span::days(2 * seen.days));
+    let has_before = seen.days <= COMPARED_DAYS && seen.created_at <= twice;
+    let before = after(seen.moves, twice).iter().take_while(|it| it.at < since);
+    let (merged_before, failed_before, _) = outcomes(&before.cloned().collect::<Vec<_>>());
+    let before = |value: String, otherwise: String| {
+        if has_before { format!("{value} in the previous {} d", seen.days) } else { otherwise }
+    };
     let enough = stays.len() >= ENOUGH;
     let shown = |percent| {
         let value = percentile(&stays, percent).filter(|_| enough);
@@ -173,12 +205,16 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let tiles = vec![
         Tile {
             href: Some(format!("{left}&days={}", seen.days)),
-            ..tile("Merged", merged.to_string(), before(merged_before.to_string()))
+            ..tile(
+                "Merged",
+                merged.to_string(),
+                before(merged_before.to_string(), format!("in {} d", seen.days)),
+            )
         },
         tile(
-            "Success, of merged and failed",
+            "Success rate",
             success(merged, failed),
-            before(success(merged_before, failed_before)),
+            before(success(merged_before, failed_before), "of merged and failed".to_owned()),
         ),
         tile("Median time to merge", shown(50), few.clone()),
         tile("95th percentile", shown(95), few),
@@ -259,8 +295,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         &[("c1", "half", minutes(50)), ("c2", "95 %", minutes(95))],
         "min",
     );
-    let spent = load::time_by_state(seen.moves, &parts);
-    let depth = load::depth(seen.moves, &parts, seen.line);
+    let spent = load::time_by_state(drawn, &parts);
+    let depth = load::depth(drawn, &parts, seen.line);
     let range = [1, 7, 30].iter().map(|days| {
         let address = format!("{}&days={days}", seen.place.path("queue/health"));
         Cell::text(format!("{days} d")).maybe_link((*days != seen.days).then_some(address))
@@ -281,9 +317,9 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
                 .with(Block::Chart(Box::new(outcomes), twin)),
             Section::new("times-part", "Minutes from submission to merge")
                 .with(Block::Chart(Box::new(waits), durations)),
-            Section::new("spent-part", "Minutes that pull requests spent in each state")
+            Section::new("spent-part", "Time in each state (minutes)")
                 .with(Block::Chart(Box::new(spent.0), spent.1)),
-            Section::new("depth-part", "The longest line, and the most pull requests in testing")
+            Section::new("depth-part", "Longest line and most pull requests testing")
                 .with(Block::Chart(Box::new(depth.0), depth.1)),
         ],
         curl:

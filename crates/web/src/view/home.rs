@@ -44,7 +44,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             "Testing",
             "#Pending failure",
             "Longest wait",
-            "Merged in 24 h",
+            "Merged (24 h)",
         ],
     )
     .empty("No queue matches.");

@@ -42,7 +42,7 @@ pub(crate) fn time_by_state(moves: &[Move], parts: &Parts) -> (Chart, Table) {
             *of = Span::from_micros(of.micros().saturating_add(it.after.micros()));
         }
     }
-    let title = "Minutes that pull requests spent in each state";
+    let title = "Time in each state (minutes)";
     let minutes = |of: &Span| u64::try_from(of.millis() / 60_000).unwrap_or(0);
     let series = STATES.iter().enumerate().map(|(at, (state, class))| Series {
         class,
@@ -75,7 +75,7 @@ const fn tests(state: Option<PrState>) -> bool {
     matches!(state, Some(PrState::Testing))
 }
 
-/// The longest line, and the most pull requests in testing, counted back from now.
+/// Longest line and most pull requests testing, counted back from now.
 pub(crate) fn depth(moves: &[Move], parts: &Parts, now: (u64, u64)) -> (Chart, Table) {
     let (mut line, mut testing) = now;
     let mut peaks: Vec<(u64, u64)> = vec![(0, 0); parts.buckets.names.len()];
@@ -99,7 +99,7 @@ pub(crate) fn depth(moves: &[Move], parts: &Parts, now: (u64, u64)) -> (Chart, T
         testing = before(testing, tests(it.from), tests(to));
     }
     note(0, reached, line, testing);
-    let title = "The longest line, and the most pull requests in testing";
+    let title = "Longest line and most pull requests testing";
     let values = |of: fn(&(u64, u64)) -> u64| peaks.iter().map(|it| Some(of(it))).collect();
     let series = [("c1", "in the line", values(|it| it.0)), ("c2", "testing", values(|it| it.1))];
     let chart = lines("depth", title, &parts.buckets, &series, "");

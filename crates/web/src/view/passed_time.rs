@@ -59,7 +59,10 @@ const LEGEND: [(&str, &str); 9] = [
 
 /// The section; `None` if no time has passed. `steps` has the newest step first.
 pub(super) fn section(entry: &Entry, steps: &[Step], now: Timestamp) -> Option<Section> {
-    let steps: Vec<&Step> = steps.iter().take(MOST).rev().collect();
+    // Those before it belong to earlier submissions.
+    let submitted = steps.iter().position(|step| step.terms.is_some());
+    let own = submitted.map_or(steps.len(), |at| at + 1).min(MOST);
+    let steps: Vec<&Step> = steps.iter().take(own).rev().collect();
     let end = if entry.is_live() { now } else { entry.state_changed_at };
     let drawn = Drawn { start: steps.first()?.at, end };
     let total = drawn.at(end);
@@ -72,17 +75,15 @@ pub(super) fn section(entry: &Entry, steps: &[Step], now: Timestamp) -> Option<S
     });
     let mut runs: Vec<&TestRun> = Vec::new();
     for run in steps.iter().filter_map(|step| step.run.as_ref()) {
-        match runs.iter_mut().find(|it| it.id == run.id) {
-            // A later step has more of it.
-            Some(known) => *known = run,
-            None => runs.push(run),
+        if runs.iter().all(|known| known.id != run.id) {
+            runs.push(run);
         }
     }
     let skipped = runs.len().saturating_sub(RUNS);
     let of_runs = runs.into_iter().skip(skipped).map(|run| of_run(&drawn, run));
     let states = ("State".to_owned(), states.collect());
     let rows: Vec<(String, Vec<Bar>)> = std::iter::once(states).chain(of_runs).collect();
-    let heads = ["Row", "What", "From the start", "Took"];
+    let heads = ["Row", "Event", "Started after", "Duration"];
     let mut table = Table::new("time-table", "States, test runs and checks", &heads);
     for (name, bars) in &rows {
         for bar in bars {

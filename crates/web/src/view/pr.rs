@@ -157,7 +157,7 @@ fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
         let estimate = details.estimate.as_ref();
         let basis =
             estimate.map(|it| plain(&sentence(&estimate_sentence(it)), 600)).unwrap_or_default();
-        facts.push(("Merged in", Cell { sub: Some(basis), ..due(estimate) }));
+        facts.push(("Merges in", Cell { sub: Some(basis), ..due(estimate) }));
         facts.push(("In queue", lasting(entry.submitted_at, now)));
     }
     facts.extend([

@@ -69,8 +69,8 @@ impl Choice {
     fn label(self, counts: Counts) -> String {
         let Counts { flaky, broken } = counts;
         match self {
-            Self::Off => "none (off)".to_owned(),
-            Self::Auto(AutoQuarantine::Off) => "manually selected tests".to_owned(),
+            Self::Off => "no tests (off)".to_owned(),
+            Self::Auto(AutoQuarantine::Off) => "only manually selected tests".to_owned(),
             Self::Auto(AutoQuarantine::Flaky) => format!("flaky tests ({flaky} flaky now)"),
             Self::Auto(AutoQuarantine::FlakyAndBroken) => {
                 format!("flaky and broken tests ({flaky} flaky, {broken} broken now)")
@@ -88,7 +88,7 @@ fn choices(seen: &Seen<'_>) -> Form {
         kind: "select",
         value: Choice::of(seen.settings.quarantine).name().to_owned(),
         options: options.to_vec(),
-        hint: "Manually selected tests are always included.".to_owned(),
+        hint: "Unless quarantine is off, manually selected tests are included.".to_owned(),
         ..Field::default()
     };
     Form {

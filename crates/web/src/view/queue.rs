@@ -24,16 +24,15 @@ pub(crate) struct Seen<'a> {
     pub(crate) shown: &'a Shown<'a>,
     /// The estimates of shown pull requests in the line, and of the last one in the line.
     pub(crate) estimates: &'a BTreeMap<PrNumber, Estimate>,
-    /// The median duration of earlier runs, and the longest one.
+    /// The median duration of earlier runs, and the longest one; `None` if there are few.
     pub(crate) usual: Option<(Span, Span)>,
     /// The pull requests that left last, newest first.
     pub(crate) left: &'a [EntrySnapshot],
+    /// How many have merged within 24 hours.
+    pub(crate) merged: usize,
     pub(crate) visitor: &'a Visitor,
     pub(crate) now: Timestamp,
 }
-
-/// The most pull requests that left last.
-pub(crate) const LEFT: usize = 50;
 
 /// A pull request's title with its number and author.
 pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &QueueAddress) -> Cell {
@@ -141,8 +140,11 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     for notice in notices(seen) {
         top = top.with(notice);
     }
+    // In parallel lanes, the last one in the line is not the last one to merge.
     let last = seen.view.entries.iter().rfind(|it| it.position.is_some());
+    let last = last.filter(|_| queue.mode() == Mode::Single);
     let clears = last.and_then(|it| seen.estimates.get(&it.entry.pr)?.time);
+    let clears = clears.filter(|time| *time >= Span::seconds(1));
     let mut numbers = vec![
         tile("in the line", line.to_string(), not_ready(count(Stage::NotReady))),
         tile("test slots in use", format!("{used} of {limit}"), reduced(queue)),
@@ -150,7 +152,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     ];
     if let Some(clears) = clears {
         numbers.push(tile(
-            "until the last one merges",
+            "until the line is empty",
             about(clears),
             "if all tests pass".to_owned(),
         ));
@@ -166,16 +168,14 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         top = top.with(Block::Links(vec![all]));
     }
     page.sections.push(top);
-    if shown.all > 0 || shown.filter.is_used() {
-        let (first, last) = (shown.filter.after + 1, shown.filter.after + shown.entries.len());
-        let note = if shown.entries.len() < shown.all {
-            format!("{first} to {last} of {}", shown.all)
-        } else {
-            shown.all.to_string()
-        };
-        let section = Section::new("entries", "Pull requests").note(note);
-        page.sections.push(section.with(Block::Table(listed(seen))));
-    }
+    let (first, last) = (shown.filter.after + 1, shown.filter.after + shown.entries.len());
+    let note = if shown.entries.len() < shown.all {
+        format!("{first} to {last} of {}", shown.all)
+    } else {
+        shown.all.to_string()
+    };
+    let section = Section::new("entries", "Pull requests").note(note);
+    page.sections.push(section.with(Block::Table(listed(seen))));
     let doing = actions::of_queue(place, header, seen.visitor);
     if !doing.is_empty() {
         page.sections.push(Section::new("do", "Actions").with(Block::Forms(doing)));
@@ -184,16 +184,19 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     page
 }
 
-/// The merges of the last day, with the median time from submission.
+/// The merges of the last day, with the median time from submission of the latest ones.
 fn merged_lately(seen: &Seen<'_>) -> Option<Tile> {
     let merged = seen.left.iter().filter(|it| it.state == PrState::Merged);
     let mut stays: Vec<Span> =
         merged.map(|it| it.entry.state_changed_at.since(it.entry.submitted_at)).collect();
     stays.sort_unstable();
     let median = stays.get(stays.len() / 2)?;
-    let more = if seen.left.len() >= LEFT { "+" } else { "" };
-    let count = format!("{}{more}", stays.len());
-    Some(tile("merged in 24 h", count, format!("median {} from submission", span(*median))))
+    // The count is a minute old at most; the list may be newer, or have only the latest ones.
+    let count = stays.len().max(seen.merged);
+    let of =
+        if stays.len() < count { format!(" of the last {}", stays.len()) } else { String::new() };
+    let note = format!("median {} from submission{of}", span(*median));
+    Some(tile("merged in 24 h", count.to_string(), note))
 }
 
 fn not_ready(count: usize) -> String {

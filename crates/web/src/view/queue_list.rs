@@ -64,7 +64,7 @@ impl<'a> Shown<'a> {
 pub(super) const MANY: usize = 10;
 
 const COLUMNS: [&str; 6] =
-    ["#Position", "Pull request", "State", "Test run", "Merged in", "In queue"];
+    ["#Position", "Pull request", "State", "Test run", "Merges in", "In queue"];
 
 /// The state of a pull request and why it waits. What is not tested yet is named by its reason.
 fn state(entry: &EntryView<'_>) -> Cell {
@@ -88,15 +88,19 @@ fn tested(seen: &Seen<'_>, entry: &EntryView<'_>, before: Option<RunId>) -> Cell
     }
     let what = contents(seen, run);
     let Some(end) = run.ended_at else {
+        // Parts of batches are not among the earlier runs.
+        let usual = seen.usual.filter(|_| !run.bisection);
         let median = |(median, _)| format!(", usually {}", span(median));
-        let usual = seen.usual.map_or_else(String::new, median);
+        let usually = usual.map_or_else(String::new, median);
         let progress = Some(run.progress()).filter(|(_, of)| *of > 0);
         let running = seen.now.since(run.started_at);
-        let is_longest = seen.usual.is_some_and(|(_, longest)| running > longest);
-        let is_late = run.deadline.is_some_and(|end| end < seen.now);
-        let mark = (is_longest || is_late).then_some("overdue");
+        let mark = if run.deadline.is_some_and(|end| end < seen.now) {
+            Some("overdue")
+        } else {
+            usual.filter(|(_, longest)| running > *longest).map(|_| "longer than usual")
+        };
         let lasting = span(running);
-        return Cell { progress, mark, ..Cell::text(format!("running {lasting}{usual}")) }
+        return Cell { progress, mark, ..Cell::text(format!("running {lasting}{usually}")) }
             .sub(what);
     };
     Cell::text(format!("took {}", span(end.since(run.started_at)))).sub(what)
@@ -188,7 +192,7 @@ fn contents(seen: &Seen<'_>, run: &TestRun) -> String {
     let part = first.and_then(|first| first.part.as_ref());
     let is_alone = part.is_some_and(Part::is_alone);
     let kind = match (run.bisection, run.group.len()) {
-        (true, _) if is_alone => "failed behind others, ".to_owned(),
+        (true, _) if is_alone => "retested alone after failing behind others, ".to_owned(),
         (true, _) => "part of a failed batch, ".to_owned(),
         (false, 1) => String::new(),
         (false, many) => format!("batch of {many}, "),

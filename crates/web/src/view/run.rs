@@ -27,7 +27,7 @@ pub(crate) fn section(
             "On top of",
             Cell::text(if ahead.is_empty() { plain(place.branch.as_str(), 250) } else { ahead }),
         ),
-        ("Branch", Cell { copy: true, code: true, ..Cell::cut(run.branch.as_str(), 28) }),
+        ("Branch", Cell { copy: true, code: true, ..Cell::cut(run.branch.as_str()) }),
         ("Started", ago(run.started_at, now)),
         ("Took", Cell::text(span(ended.since(run.started_at)))),
     ];

@@ -276,7 +276,7 @@ fn runs(seen: &Seen<'_>) -> Section {
             vec![
                 ago(run.at, seen.now),
                 outcome(run).maybe_link(job),
-                Cell::cut(&run.branch, 28),
+                Cell::cut(&run.branch),
                 Cell::text(run.pr.map_or_else(|| "–".to_owned(), |pr| format!("#{pr}"))),
                 Cell::code(plain(&sha, 12)),
                 Cell::number(
@@ -296,6 +296,16 @@ const FEW: usize = 3;
 /// The most stable branches that have a row.
 const BRANCHES: usize = 4;
 
+/// The name of a branch in at most 12 characters: its start and its end.
+fn shortened(name: &str) -> String {
+    let name: Vec<char> = plain(name, 250).chars().collect();
+    if name.len() <= 12 {
+        return name.into_iter().collect();
+    }
+    let (start, end) = (name.iter().take(5), name.iter().skip(name.len() - 6));
+    start.chain(&['…']).chain(end).collect()
+}
+
 /// The runs as a picture: a row for each stable branch, those with the most runs first, and one for each
 /// other class of branches.
 fn strip(seen: &Seen<'_>) -> Block {
@@ -308,7 +318,7 @@ fn strip(seen: &Seen<'_>) -> Block {
     let mut stable: Vec<&str> = counts.keys().copied().collect();
     stable.sort_by_key(|name| Reverse(counts.get(name)));
     stable.truncate(BRANCHES);
-    let rows = stable.iter().map(|name| (plain(name, 11), Some(*name)));
+    let rows = stable.iter().map(|name| (shortened(name), Some(*name)));
     let others = ["merge queue", "pull requests", "others"].map(|name| (name.to_owned(), None));
     let mut rows: Vec<(String, Option<&str>, Vec<Mark>)> =
         rows.chain(others).map(|(label, branch)| (label, branch, Vec::new())).collect();
@@ -331,7 +341,11 @@ fn strip(seen: &Seen<'_>) -> Block {
         let excluded = if run.counts { "" } else { ", excluded" };
         let (when, on) = (ago(run.at, seen.now).text, plain(&run.branch, 80));
         let title = format!("{word}{excluded}, {when}, {on}");
-        let height = if run.outcome == RunOutcome::Failed { Height::Whole } else { Height::Half };
+        let height = match run.outcome {
+            RunOutcome::Failed => Height::Whole,
+            RunOutcome::Passed => Height::Half,
+            RunOutcome::Skipped => Height::Quarter,
+        };
         if let Some((_, _, marks)) = rows.iter_mut().find(is_row) {
             marks.push(Mark { class, title, height });
         }
@@ -341,7 +355,7 @@ fn strip(seen: &Seen<'_>) -> Block {
         .filter(|(_, _, marks)| !marks.is_empty())
         .map(|(label, _, marks)| (label, marks))
         .collect();
-    let mut chart = strips("strip", "The latest runs by branch, the newest on the right", &rows);
+    let mut chart = strips("strip", "Latest runs by branch, newest on the right", &rows);
     let legend = [("good", "passed"), ("bad", "failed"), ("quiet", "skipped")];
     chart.legend = legend.map(|(class, name)| (class, name.to_owned())).to_vec();
     Block::Picture(Box::new(chart))

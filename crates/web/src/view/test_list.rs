@@ -335,7 +335,11 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         Some(_) => {}
     }
     if !seen.settings.quarantine.enabled {
-        let text = "Failures of flaky tests fail the checks. Enable it on the Quarantine page.";
+        let text = if seen.may_decide {
+            "Failures of flaky tests fail the checks. To change this, use the Quarantine page."
+        } else {
+            "Failures of flaky tests fail the checks."
+        };
         top = top.with(Block::notice(Tone::Quiet, "shield", "Quarantine is off.", text));
     }
     top = top.with(Block::Tiles(tiles.collect()));

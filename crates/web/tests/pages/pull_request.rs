@@ -36,8 +36,9 @@ fn tested_commit(page: &Reply) -> String {
     let shown = page.between("<dt>Commit</dt>", "</dd>");
     let whole = shown.split_once("title=\"").and_then(|(_, rest)| rest.split_once('"'));
     let whole = whole.expect("the commit of the run").0;
-    assert!(shown.contains(&format!(">{}<", &whole[..10])), "{shown}");
-    assert!(shown.contains(&format!("data-text=\"{whole}\"")), "{shown}");
+    assert!(shown.contains("class=\"commit\""), "{shown}");
+    let words = "the whole id can be found, read and copied";
+    assert!(shown.contains(&format!(">{whole}</code>")), "{words}: {shown}");
     whole.to_owned()
 }
 
@@ -217,4 +218,23 @@ async fn a_wrong_landing_is_shown_with_the_commands_that_undo_it() {
     assert!(incident.contains(&format!("{sha} {} | git apply", proof.base)), "{incident}");
     let queue = admin.get("/acme/queue?repo=git.test%2Facme%2Fcalc&branch=main").await;
     assert!(queue.body.contains(&format!("{sha}, which landed #1, is not its base")));
+}
+
+#[actix_web::test]
+async fn the_time_of_an_earlier_submission_is_not_drawn() {
+    let house = house(&["bad"]).await;
+    house.settle().await;
+    house.clock.advance(Span::days(6));
+    let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+    let options = SubmitOptions::default();
+    let queues = &house.pages.queues;
+    queues.submit(caller, &repo, &branch, PrNumber(1), options).await.expect("submitted again");
+    house.settle_but(&[EffectClass::Checks]).await;
+    house.clock.advance(Span::minutes(3));
+    let page = house.admin().await.get(&format!("{PAGE}1")).await;
+    let chart = page.between("id=\"time\"", "</svg>");
+    assert!(chart.contains(">0 s</text>") && chart.contains(">3:00 min</text>"), "{chart}");
+    assert_eq!(chart.matches(">Run ").count(), 1, "{chart}");
+    let table = page.between("id=\"time-table\"", "</table>");
+    assert!(table.contains("Testing") && !table.contains(" d<"), "{table}");
 }
