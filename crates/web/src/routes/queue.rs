@@ -87,7 +87,7 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let history = pages.reads.durations(&visitor.caller, &place.repo, &place.branch).await?;
     let left = left(pages, &visitor.caller, &place, Span::days(1), 50).await?;
     let merges = pages.reads.hourly_merges(&visitor.caller).await?;
-    let merged: u32 = merges.get(&queue.header.id).map_or(0, |hourly| hourly.iter().sum());
+    let lately = merges.get(&queue.header.id).map_or(0, |hourly| hourly.iter().sum::<u32>());
     let (view, now) = (view_queue(&queue), pages.reads.now());
     let after = usize::try_from(asked.number("after").unwrap_or(0)).unwrap_or(0);
     let filter = view::queue_list::Filter::new(asked.text("stage"), asked.text("author"), after);
@@ -106,7 +106,7 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         estimates: &estimates,
         usual: usual(&history),
         left: &left,
-        merged: usize::try_from(merged).unwrap_or(usize::MAX),
+        merged: usize::try_from(lately).unwrap_or(usize::MAX),
         visitor: &visitor,
         now,
     });

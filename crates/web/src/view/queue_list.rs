@@ -49,14 +49,13 @@ pub(crate) struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// The pull requests of a queue that a filter admits, in queue order.
-    pub(crate) fn of(view: &'a QueueView<'a>, filter: Filter) -> Self {
-        let admitted = || view.entries.iter().filter(|it| filter.admits(it));
-        let all = admitted().count();
+    pub(crate) fn of(view: &'a QueueView<'a>, mut filter: Filter) -> Self {
+        let all = view.entries.iter().filter(|it| filter.admits(it)).count();
         // The queue may have become shorter than the page that was left.
-        let last_page = all.saturating_sub(1) / ROWS * ROWS;
-        let filter = Filter { after: filter.after.min(last_page), ..filter.clone() };
-        let entries = admitted().skip(filter.after).take(ROWS).collect();
-        Self { all, entries, filter }
+        filter.after = filter.after.min(all.saturating_sub(1) / ROWS * ROWS);
+        let admitted = view.entries.iter().filter(|it| filter.admits(it));
+        let entries = admitted.skip(filter.after).take(ROWS).collect();
+        Self { filter, entries, all }
     }
 }
 
