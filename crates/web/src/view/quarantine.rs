@@ -125,6 +125,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
 fn summary(seen: &Seen<'_>) -> Section {
     let quarantine = seen.settings.quarantine;
     let word = match quarantine.auto {
+        _ if !quarantine.enabled => "none",
         AutoQuarantine::Off => "manually selected tests",
         AutoQuarantine::Flaky => "flaky tests, automatically",
         AutoQuarantine::FlakyAndBroken => "flaky and broken tests, automatically",
