@@ -354,8 +354,7 @@ pub async fn to_the_end<B: MessageBody + 'static>(
         if let Some(api) = api {
             api.observer.observe(&Observed::Panicked { what: "request" });
         }
-        let words = "the server failed; its log has the cause under the request id";
-        Err(Problem::new(Code::Internal, words).into())
+        Err(Problem::internal().into())
     })
 }
 

@@ -41,7 +41,7 @@ impl From<SimulationError> for Problem {
             SimulationError::Refused(refusal) => refusal.into(),
             error if error.is_internal() => {
                 tracing::error!(error = %chain(&error), "a simulation failed");
-                internal()
+                Self::internal()
             }
             error => Self::new(Code::NotSimulated, error.to_string()),
         }
@@ -94,7 +94,7 @@ impl From<UploadError> for Problem {
             }
             UploadError::Blob(BlobError::Failed(cause)) => {
                 tracing::error!(error = %chain(&*cause), "the upload store failed");
-                return internal();
+                return Self::internal();
             }
         };
         Self::new(code, detail)
@@ -120,7 +120,7 @@ impl From<WebhookError> for Problem {
             }
             WebhookError::Secret(error) => {
                 tracing::error!(error = %chain(&error), "webhook secrets could not be used");
-                return internal();
+                return Self::internal();
             }
         };
         Self::new(code, detail)
@@ -170,7 +170,7 @@ impl From<HostError> for Problem {
 impl From<serde_json::Error> for Problem {
     fn from(error: serde_json::Error) -> Self {
         tracing::error!(error = %chain(&error), "a reply could not be serialized");
-        internal()
+        Self::internal()
     }
 }
 
@@ -185,14 +185,9 @@ impl From<StoreError> for Problem {
                 Code::Internal,
                 "the database is damaged; an operator must restore a backup",
             ),
-            StoreError::Corrupt { .. } | StoreError::Failed(_) => internal(),
+            StoreError::Corrupt { .. } | StoreError::Failed(_) => Self::internal(),
         }
     }
-}
-
-/// A failure of the server that its log explains.
-fn internal() -> Problem {
-    Problem::new(Code::Internal, "the server failed; its log has the cause under the request id")
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -239,6 +239,11 @@ impl Problem {
         Self { code, detail: detail.into(), errors: Vec::new(), allow: None }
     }
 
+    /// A failure of the server that its log explains.
+    pub(crate) fn internal() -> Self {
+        Self::new(Code::Internal, "the server failed; its log has the cause under the request id")
+    }
+
     /// One field that breaks a rule.
     pub(crate) fn invalid(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self::fields(vec![FieldError { pointer: pointer.into(), message: message.into() }])

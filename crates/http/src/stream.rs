@@ -81,10 +81,7 @@ pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
     });
     let read = reading.await.map_err(|error| {
         tracing::error!(%error, "the task that reads a body panicked or was cancelled");
-        Problem::new(
-            Code::Internal,
-            "the server failed; its log has the cause under the request id",
-        )
+        Problem::internal()
     })?;
     read.map_err(|error| {
         Problem::new(Code::MalformedBody, format!("the body cannot be used: {error}"))

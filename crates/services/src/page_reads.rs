@@ -44,7 +44,8 @@ pub struct PageReads {
     tests: Arc<dyn FlakyStore>,
     queues: Arc<QueueService>,
     merges: Cache<OrgId, (Timestamp, Arc<HourlyMerges>)>,
-    /// Held while merges are read, so that others wait for them and do not read them again.
+    /// Held while merges are read again. Others use the previous ones until then, and never wait: behind
+    /// a database that hangs, each would wait for all before it.
     reading: async_lock::Mutex<()>,
 }
 
@@ -101,24 +102,20 @@ impl PageReads {
         Ok(own.filter_map(|it| Move::of(0, 0, it.at, &it.decision)).collect())
     }
 
-    /// The merges of the last 24 hours in all queues of the organization, as of a minute ago or less;
-    /// none for a caller who may not read queues.
+    /// The merges of the last 24 hours in all queues of the organization, read again after a minute; none
+    /// for a caller who may not read queues.
     pub async fn hourly_merges(&self, caller: &Caller) -> Result<Arc<HourlyMerges>, Error> {
         let org = caller.org;
         if !caller.may(Scope::QueueRead) {
             return Ok(Arc::default());
         }
         let now = self.now();
-        let fresh = || {
-            let known = self.merges.get(&org);
-            known.filter(|(at, _)| *at <= now && now < at.plus(Span::minutes(MERGES_MINUTES)))
-        };
-        if let Some((_, known)) = fresh() {
-            return Ok(known);
-        }
-        let _reading = self.reading.lock().await;
-        if let Some((_, known)) = fresh() {
-            return Ok(known);
+        let reading = self.reading.try_lock();
+        if let Some((at, known)) = self.merges.get(&org) {
+            let is_fresh = at <= now && now < at.plus(Span::minutes(MERGES_MINUTES));
+            if is_fresh || reading.is_none() {
+                return Ok(known);
+            }
         }
         let (scope, since) = (MetricsScope { org, repo: None }, now.minus(Span::hours(24)));
         let mut merges = HourlyMerges::new();

@@ -7,7 +7,7 @@ use signalbox_services::{EventService, EventsRead};
 use utoipa::ToSchema;
 
 use super::field::Errors;
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 
 /// The default page size, in events.
 const DEFAULT_LIMIT: u32 = 100;
@@ -37,10 +37,7 @@ impl EventReply {
     fn of(event: PublicEvent) -> Result<Self, Problem> {
         let payload = serde_json::from_str(&event.payload).map_err(|error| {
             tracing::error!(event.id = %event.id, %error, "a payload of the event log is not JSON");
-            Problem::new(
-                Code::Internal,
-                "the server failed; its log has the cause under the request id",
-            )
+            Problem::internal()
         })?;
         Ok(Self {
             position: event.position.to_string(),

@@ -68,19 +68,6 @@ pub(crate) async fn list(
     answer(&pages, &request, shown)
 }
 
-/// The fewest durations of which one can be called usual.
-const ENOUGH: usize = 5;
-
-/// The median and the longest of these durations, if there are enough.
-fn usual(durations: &[Span]) -> Option<(Span, Span)> {
-    if durations.len() < ENOUGH {
-        return None;
-    }
-    let mut sorted = durations.to_vec();
-    sorted.sort_unstable();
-    Some((*sorted.get(sorted.len() / 2)?, *sorted.last()?))
-}
-
 async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
@@ -104,7 +91,7 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         view: &view,
         shown: &shown,
         estimates: &estimates,
-        usual: usual(&history),
+        usual: view::queue_list::usual(&history),
         left: &left,
         merged: usize::try_from(lately).unwrap_or(usize::MAX),
         visitor: &visitor,

@@ -1,7 +1,12 @@
 //! The health of a queue: outcomes, durations and restarts.
 
+use std::collections::BTreeMap;
+
 use signalbox_domain::queue::{Move, PassReason, PrState, QueuedReason};
 use signalbox_domain::time::{Span, Timestamp};
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
 
 use super::QueueAddress;
 use super::load::{self, Parts};
@@ -35,7 +40,7 @@ struct Bucket {
     stays: Vec<Span>,
 }
 
-fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
+pub(super) fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
     let last = sorted.len().checked_sub(1)?;
     sorted.get((last * percent).div_ceil(100)).copied()
 }
@@ -68,22 +73,24 @@ fn after(moves: &[Move], at: Timestamp) -> &[Move] {
     moves.split_at(moves.partition_point(|it| it.at < at)).1
 }
 
-/// How many pull requests merged, how many failed, and how long the merged ones were in the queue.
-fn outcomes(moves: &[Move]) -> (u64, u64, Vec<Span>) {
-    let mut entered = std::collections::BTreeMap::new();
-    let (mut merged, mut failed, mut stays) = (0, 0, Vec::new());
+/// When pull requests merged, and how long they were in the queue.
+fn stays(moves: &[Move]) -> Vec<(Timestamp, Span)> {
+    let mut entered = BTreeMap::new();
+    let mut stays = Vec::new();
     for it in moves {
         if it.from.is_none() {
             entered.insert(it.entry, it.at);
         }
-        merged += u64::from(it.to == PrState::Merged);
-        failed += u64::from(it.to == PrState::Failed);
         if it.to == PrState::Merged {
-            stays.extend(entered.get(&it.entry).map(|from| it.at.since(*from)));
+            stays.extend(entered.get(&it.entry).map(|from| (it.at, it.at.since(*from))));
         }
     }
-    stays.sort_unstable();
-    (merged, failed, stays)
+    stays
+}
+
+/// How many pull requests moved to a state.
+fn count<'a>(moves: impl IntoIterator<Item = &'a Move>, to: PrState) -> u64 {
+    moves.into_iter().map(|it| u64::from(it.to == to)).sum()
 }
 
 /// Parts that begin at whole hours, and at midnight if they last a day; the last one has not ended.
@@ -92,62 +99,46 @@ fn parts(seen: &Seen<'_>) -> Parts {
     let (step, count) = (Span::hours(hours), seen.days * 24 / hours + 1);
     let start = start(seen.days, seen.now);
     let starts: Vec<Timestamp> = (0..count).map(|at| start.plus(Span::hours(hours * at))).collect();
-    let names = starts.iter().map(|at| if hours < 24 { moment(*at) } else { day(*at) }).collect();
+    let name = if hours < 24 { MOMENT } else { DAY };
+    let names = starts.iter().map(|at| shown(*at, name)).collect();
     let is_tick = |(at, time): &(usize, &Timestamp)| {
         let every = if hours == 1 { Span::hours(3) } else { Span::days(1) };
         time.floor(every) == **time && (hours < 24 || at % 4 == 0)
     };
-    let label = |at: Timestamp| if hours == 1 { clock(at) } else { day(at) };
-    let ticks = starts.iter().enumerate().filter(is_tick).map(|(at, time)| (at, label(*time)));
+    let label = if hours == 1 { CLOCK } else { DAY };
+    let ticks = starts.iter().enumerate().filter(is_tick);
+    let ticks = ticks.map(|(at, time)| (at, shown(*time, label)));
     Parts { start, step, buckets: Buckets { names, ticks: ticks.collect() } }
 }
 
-/// `14:00`.
-fn clock(at: Timestamp) -> String {
-    at.to_string().get(11..16).unwrap_or_default().to_owned()
+const CLOCK: &[BorrowedFormatItem<'_>] = format_description!("[hour]:[minute]");
+const DAY: &[BorrowedFormatItem<'_>] = format_description!("[day padding:none] [month repr:short]");
+const MOMENT: &[BorrowedFormatItem<'_>] =
+    format_description!("[day padding:none] [month repr:short] [hour]:[minute]");
+
+fn shown(at: Timestamp, format: &[BorrowedFormatItem<'_>]) -> String {
+    OffsetDateTime::from(at).format(format).unwrap_or_default()
 }
 
-/// `21 Nov`.
-fn day(at: Timestamp) -> String {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let text = at.to_string();
-    let number = |range: std::ops::Range<usize>| -> usize {
-        text.get(range).and_then(|it| it.parse().ok()).unwrap_or(1)
-    };
-    let month = MONTHS.get(number(5..7).saturating_sub(1)).copied().unwrap_or_default();
-    format!("{} {month}", number(8..10))
-}
-
-/// `21 Nov 14:00`.
-fn moment(at: Timestamp) -> String {
-    format!("{} {}", day(at), clock(at))
-}
-
-fn buckets(moves: &[Move], parts: &Parts) -> Vec<Bucket> {
+fn buckets(moves: &[Move], stays: &[(Timestamp, Span)], parts: &Parts) -> Vec<Bucket> {
     let label = |label: &String| Bucket { label: label.clone(), ..Bucket::default() };
     let mut buckets: Vec<Bucket> = parts.buckets.names.iter().map(label).collect();
-    let mut entered = std::collections::BTreeMap::new();
     for it in moves {
-        if it.from.is_none() {
-            entered.insert(it.entry, it.at);
-        }
-        if !it.to.is_terminal() {
-            continue;
-        }
         let Some(bucket) = buckets.get_mut(parts.of(it.at)) else { continue };
         match it.to {
-            PrState::Merged => {
-                bucket.merged += 1;
-                bucket.stays.extend(entered.get(&it.entry).map(|from| it.at.since(*from)));
-            }
+            PrState::Merged => bucket.merged += 1,
             PrState::Failed => bucket.failed += 1,
-            PrState::Cancelled
-            | PrState::NotReady
+            PrState::Cancelled => bucket.cancelled += 1,
+            PrState::NotReady
             | PrState::Pending
             | PrState::Testing
             | PrState::TestsPassed
-            | PrState::PendingFailure => bucket.cancelled += 1,
+            | PrState::PendingFailure => {}
+        }
+    }
+    for (at, stay) in stays.iter().filter(|(at, _)| *at >= parts.start) {
+        if let Some(bucket) = buckets.get_mut(parts.of(*at)) {
+            bucket.stays.push(*stay);
         }
     }
     for bucket in &mut buckets {
@@ -159,11 +150,14 @@ fn buckets(moves: &[Move], parts: &Parts) -> Vec<Bucket> {
 /// The page.
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let parts = parts(seen);
-    let drawn = after(seen.moves, parts.start);
-    let buckets = buckets(drawn, &parts);
+    let (drawn, every_stay) = (after(seen.moves, parts.start), stays(seen.moves));
+    let buckets = buckets(drawn, &every_stay, &parts);
     let since = seen.now.minus(Span::days(seen.days));
     let recent = after(seen.moves, since);
-    let (merged, failed, stays) = outcomes(recent);
+    let (merged, failed) = (count(recent, PrState::Merged), count(recent, PrState::Failed));
+    let recent_stays = every_stay.iter().filter(|(at, _)| *at >= since);
+    let mut stays: Vec<Span> = recent_stays.map(|(_, stay)| *stay).collect();
+    stays.sort_unstable();
     let tests = recent.iter().filter(|it| it.from == Some(PrState::Testing)).count();
     let restarts =
         recent.iter().filter(|it| it.from == Some(PrState::Testing) && it.to == PrState::Pending);
@@ -186,13 +180,14 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     };
     let twice = seen.now.minus(Span::days(2 * seen.days));
     let has_before = seen.days <= COMPARED_DAYS && seen.created_at <= twice;
-    let before = after(seen.moves, twice).iter().take_while(|it| it.at < since);
-    let (merged_before, failed_before, _) = outcomes(&before.cloned().collect::<Vec<_>>());
+    let before = || after(seen.moves, twice).iter().take_while(|it| it.at < since);
+    let merged_before = count(before(), PrState::Merged);
+    let failed_before = count(before(), PrState::Failed);
     let before = |value: String, otherwise: String| {
         if has_before { format!("{value} in the previous {} d", seen.days) } else { otherwise }
     };
     let enough = stays.len() >= ENOUGH;
-    let shown = |percent| {
+    let typical = |percent| {
         let value = percentile(&stays, percent).filter(|_| enough);
         value.map_or_else(|| "–".to_owned(), span)
     };
@@ -216,8 +211,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             success(merged, failed),
             before(success(merged_before, failed_before), "of merged and failed".to_owned()),
         ),
-        tile("Median time to merge", shown(50), few.clone()),
-        tile("95th percentile", shown(95), few),
+        tile("Median time to merge", typical(50), few.clone()),
+        tile("95th percentile", typical(95), few),
         tile("Tests per merge", per(tests), "1 is best".to_owned()),
         tile(
             "Restarts per merge",
@@ -331,7 +326,61 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
 
 #[cfg(test)]
 mod tests {
+    use signalbox_domain::ids::{EntryId, PrNumber};
+    use signalbox_domain::queue::{Actor, Reason};
+    use uuid::Uuid;
+
     use super::*;
+
+    fn moved(day: u32, pr: u32, from: Option<PrState>, to: PrState) -> Move {
+        Move {
+            number: 0,
+            ordinal: 0,
+            at: Timestamp::from_unix_seconds(0).plus(Span::days(day)),
+            entry: EntryId(Uuid::from_u128(pr.into())),
+            pr: PrNumber(pr),
+            from,
+            to,
+            reason: Reason::Started,
+            actor: Actor::Queue,
+            run: None,
+            bisection: false,
+            after: Span::ZERO,
+            details: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_stay_counts_where_it_ends_also_if_it_began_before() {
+        let (waiting, merged) = (Some(PrState::Pending), PrState::Merged);
+        let moves = [
+            moved(1, 1, None, PrState::Pending),
+            moved(2, 2, None, PrState::Pending),
+            moved(9, 1, waiting, merged),
+            moved(10, 2, waiting, PrState::Failed),
+            moved(11, 3, waiting, merged),
+        ];
+        let at = |day| Timestamp::from_unix_seconds(0).plus(Span::days(day));
+        assert_eq!(stays(&moves), [(at(9), Span::days(8))], "when #3 was submitted is unknown");
+        let recent = after(&moves, at(9));
+        assert_eq!((count(recent, merged), count(recent, PrState::Failed)), (2, 1));
+        assert_eq!(after(&moves, at(12)).len(), 0);
+    }
+
+    #[test]
+    fn enough_is_read_for_the_charts_and_for_the_days_before() {
+        let now = Timestamp::from_unix_seconds(1_764_294_000);
+        for days in 1..=30 {
+            let since = read_since(days, now);
+            assert!(since <= start(days, now), "{days}");
+            let twice = now.minus(Span::days(2 * days));
+            assert_eq!(since <= twice, days <= COMPARED_DAYS, "{days}");
+        }
+        assert_eq!(
+            [CLOCK, DAY, MOMENT].map(|it| shown(now, it)),
+            ["01:40", "28 Nov", "28 Nov 01:40"]
+        );
+    }
 
     #[test]
     fn percentiles_are_taken_from_the_values() {

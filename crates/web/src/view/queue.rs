@@ -11,6 +11,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::EntrySnapshot;
 use signalbox_wording::{Named, Tone, frozen};
 
+use super::health::percentile;
 use super::queue_list::{MANY, Shown, filters, listed};
 use super::{QueueAddress, actions, exits};
 use crate::model::{Block, Cell, Page, Section, Table, Tile};
@@ -190,12 +191,15 @@ fn merged_lately(seen: &Seen<'_>) -> Option<Tile> {
     let mut stays: Vec<Span> =
         merged.map(|it| it.entry.state_changed_at.since(it.entry.submitted_at)).collect();
     stays.sort_unstable();
-    let median = stays.get(stays.len() / 2)?;
-    // The count is a minute old at most; the list may be newer, or have only the latest ones.
+    let median = percentile(&stays, 50)?;
+    // The list may be newer than the count, or have only the latest ones.
     let count = stays.len().max(seen.merged);
-    let of =
-        if stays.len() < count { format!(" of the last {}", stays.len()) } else { String::new() };
-    let note = format!("median {} from submission{of}", span(*median));
+    let of = if stays.len() < count {
+        format!(", over the last {}", stays.len())
+    } else {
+        String::new()
+    };
+    let note = format!("median {} from submission{of}", span(median));
     Some(tile("merged in 24 h", count.to_string(), note))
 }
 

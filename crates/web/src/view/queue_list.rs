@@ -2,9 +2,11 @@
 
 use signalbox_domain::ids::RunId;
 use signalbox_domain::queue::{EntryView, Part, Priority, QueueView, TestRun};
+use signalbox_domain::time::Span;
 use signalbox_wording::wait;
 
 use super::ROWS;
+use super::health::percentile;
 use super::queue::{Seen, Stage, due, stage, titled};
 use crate::model::{Cell, Field, Form, Table};
 use crate::text::{lasting, plain, quoted, sentence, span};
@@ -57,6 +59,17 @@ impl<'a> Shown<'a> {
         let entries = admitted.skip(filter.after).take(ROWS).collect();
         Self { filter, entries, all }
     }
+}
+
+/// The fewest durations of which one can be called usual.
+const ENOUGH: usize = 5;
+
+/// The median and the longest of these durations, if there are enough.
+pub(crate) fn usual(durations: &[Span]) -> Option<(Span, Span)> {
+    let mut sorted = durations.to_vec();
+    sorted.sort_unstable();
+    let enough = Some(sorted).filter(|sorted| sorted.len() >= ENOUGH)?;
+    Some((percentile(&enough, 50)?, *enough.last()?))
 }
 
 /// With more pull requests than that there are filters.
@@ -150,7 +163,7 @@ pub(super) fn listed(seen: &Seen<'_>) -> Table {
         table.more = Some(format!("{path}&stage={}&author={author}&after={end}", quoted(stage)));
     }
     table.empty(if shown.filter.is_used() {
-        "No pull request of the queue matches."
+        "No pull request in the queue matches."
     } else {
         "No pull request is in the queue."
     })

@@ -333,19 +333,14 @@ fn strip(seen: &Seen<'_>) -> Block {
         let is_row = |(label, branch, _): &&mut (String, Option<&str>, _)| {
             if class.is_empty() { *branch == own } else { branch.is_none() && label == class }
         };
-        let (class, word) = match run.outcome {
-            RunOutcome::Passed => ("good", "passed"),
-            RunOutcome::Failed => ("bad", "failed"),
-            RunOutcome::Skipped => ("quiet", "skipped"),
+        let (class, word, height) = match run.outcome {
+            RunOutcome::Passed => ("good", "passed", Height::Half),
+            RunOutcome::Failed => ("bad", "failed", Height::Whole),
+            RunOutcome::Skipped => ("quiet", "skipped", Height::Quarter),
         };
         let excluded = if run.counts { "" } else { ", excluded" };
         let (when, on) = (ago(run.at, seen.now).text, plain(&run.branch, 80));
         let title = format!("{word}{excluded}, {when}, {on}");
-        let height = match run.outcome {
-            RunOutcome::Failed => Height::Whole,
-            RunOutcome::Passed => Height::Half,
-            RunOutcome::Skipped => Height::Quarter,
-        };
         if let Some((_, _, marks)) = rows.iter_mut().find(is_row) {
             marks.push(Mark { class, title, height });
         }

@@ -59,7 +59,7 @@ async fn the_list_is_filtered_by_state_and_author() {
     assert_eq!(listed(&find("&author=GRA").await), [2, 4, 6, 8, 10, 12]);
     assert_eq!(listed(&find("&stage=testing&author=grace").await), [2]);
     let page = find("&author=linus").await;
-    assert!(page.contains("No pull request of the queue matches."), "{page}");
+    assert!(page.contains("No pull request in the queue matches."), "{page}");
     assert!(page.contains(">Show all</a>"), "{page}");
     let everything: Vec<u32> = (1..=12).collect();
     for all in ["&stage=none", "&after=99"] {

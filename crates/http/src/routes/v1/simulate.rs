@@ -8,7 +8,7 @@ use crate::api::Api;
 use crate::authenticated::Authenticated;
 use crate::dto::{Simulation, SimulationQuery, SimulationReply};
 use crate::failures::OfSimulation;
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 
 /// Simulate the last days of a queue with changed settings.
 ///
@@ -41,10 +41,7 @@ pub(crate) async fn handle(
     }
     let answer = block(move || question.answer()).await.map_err(|error| {
         tracing::error!(%error, "a simulation panicked");
-        Problem::new(
-            Code::Internal,
-            "the server failed; its log has the cause under the request id",
-        )
+        Problem::internal()
     })?;
     Ok(HttpResponse::Ok().json(SimulationReply::of(&answer?)))
 }
