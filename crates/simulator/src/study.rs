@@ -4,7 +4,7 @@ use signalbox_domain::queue::Settings;
 
 use crate::numbers::{float, ratio};
 use crate::simulation::simulate_while;
-use crate::{Interval, Outcome, Sample, SimulationError, Source};
+use crate::{Interval, Outcome, Sample, SimulationError, Source, oracle};
 
 /// A recommended combination may be slower than the fastest by this factor.
 pub const PATIENCE: f64 = 1.2;
@@ -78,6 +78,10 @@ pub struct Finding {
     pub median: Interval,
     /// 95th percentile of the minutes in the queue.
     pub p95: Interval,
+    /// How many times the oracle's median its median is.
+    pub median_by_oracle: Interval,
+    /// How many times the oracle's 95th percentile its 95th percentile is.
+    pub p95_by_oracle: Interval,
     /// Test runs for each pull request.
     pub runs: Interval,
     /// Minutes of test runs for each merged pull request.
@@ -118,14 +122,16 @@ impl Study {
         choices: Vec<Choice>,
         effort: Effort<'_>,
     ) -> Result<Self, SimulationError> {
-        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); choices.len()];
+        let mut outcomes: Vec<Vec<(Outcome, Sample)>> = vec![Vec::new(); choices.len()];
         let (mut pull_requests, mut seeds) = (0, 0);
         while seeds < effort.seeds {
             let stream = source.stream(u64::from(seeds + 1))?;
             pull_requests = stream.changes.len();
-            let once =
-                |choice: &Choice| simulate_while(&stream, &choice.settings, effort.may_continue);
-            let of_seed: Vec<Outcome> = match choices.iter().map(once).collect() {
+            let once = |choice: &Choice| {
+                let outcome = simulate_while(&stream, &choice.settings, effort.may_continue)?;
+                Ok((outcome, oracle(&stream, choice.concurrency)))
+            };
+            let of_seed: Vec<(Outcome, Sample)> = match choices.iter().map(once).collect() {
                 Err(SimulationError::Stopped) if seeds >= FEWEST_SEEDS => break,
                 of_seed => of_seed?,
             };
@@ -134,9 +140,11 @@ impl Study {
             }
             seeds += 1;
         }
-        let steps = outcomes.iter().flatten().map(|outcome| outcome.steps).sum();
+        let steps = outcomes.iter().flatten().map(|(outcome, _)| outcome.steps).sum();
         let is_steady = source.is_steady();
-        let of = |(choice, outcomes): (Choice, &Vec<Outcome>)| finding(is_steady, choice, outcomes);
+        let of = |(choice, outcomes): (Choice, &Vec<(Outcome, Sample)>)| {
+            finding(is_steady, choice, outcomes)
+        };
         let mut findings: Vec<Finding> = choices.into_iter().zip(&outcomes).map(of).collect();
         let all = findings.clone();
         for finding in &mut findings {
@@ -178,13 +186,20 @@ impl Finding {
     }
 }
 
-fn finding(is_steady: bool, choice: Choice, outcomes: &[Outcome]) -> Finding {
-    let over =
-        |of: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(of).collect::<Sample>().interval();
+fn finding(is_steady: bool, choice: Choice, outcomes: &[(Outcome, Sample)]) -> Finding {
+    let over = |of: &dyn Fn(&Outcome) -> f64| {
+        outcomes.iter().map(|(outcome, _)| of(outcome)).collect::<Sample>().interval()
+    };
+    let by_oracle = |of: &dyn Fn(&Sample) -> f64| {
+        let ratios = outcomes.iter().map(|(outcome, oracle)| of(&outcome.minutes()) / of(oracle));
+        ratios.filter(|ratio| ratio.is_finite()).collect::<Sample>().interval()
+    };
     Finding {
         choice,
         median: over(&|it| it.minutes().median()),
         p95: over(&|it| it.minutes().percentile(95)),
+        median_by_oracle: by_oracle(&Sample::median),
+        p95_by_oracle: by_oracle(&|it| it.percentile(95)),
         runs: over(&Outcome::runs_per_pull_request),
         run_minutes: over(&Outcome::run_minutes_per_merge),
         cancelled: over(&|it| ratio(float(it.cancelled_runs), it.runs)),
@@ -195,9 +210,9 @@ fn finding(is_steady: bool, choice: Choice, outcomes: &[Outcome]) -> Finding {
     }
 }
 
-fn keeps_up(outcomes: &[Outcome]) -> bool {
+fn keeps_up(outcomes: &[(Outcome, Sample)]) -> bool {
     let (mut first, mut last) = (0.0, 0.0);
-    for outcome in outcomes {
+    for (outcome, _) in outcomes {
         let minutes = &outcome.minutes_in_queue;
         let third = minutes.len() / 3;
         first += minutes.iter().take(third).sum::<f64>();
@@ -216,6 +231,8 @@ mod tests {
             choice: Choice::new(concurrency, 1, &Settings::default()).expect("valid settings"),
             median: exactly(median),
             p95: exactly(median),
+            median_by_oracle: exactly(1.0),
+            p95_by_oracle: exactly(1.0),
             runs: exactly(runs),
             run_minutes: exactly(30.0 * runs),
             cancelled: exactly(0.0),

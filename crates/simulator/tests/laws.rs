@@ -89,7 +89,7 @@ fn every_pull_request_ends_and_exactly_the_good_ones_merge() {
         let slots = f64::from(settings.concurrency + settings.bisection_concurrency);
         assert!(outcome.run_minutes <= slots * outcome.makespan_minutes);
         // What merges was tested: alone at least once, or in a batch of the largest size.
-        let batch = if settings.batch { settings.batching_min_size * 3 / 2 } else { 1 };
+        let batch = if settings.batch { settings.batching_min_size * 2 } else { 1 };
         let most = usize::try_from(batch).expect("a size") * outcome.runs;
         assert!(outcome.merged <= most, "{} {settings:?}", stream.seed);
     });

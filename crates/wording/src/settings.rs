@@ -16,6 +16,7 @@ pub const fn settings_warning(warning: SettingsWarning) -> &'static str {
         SettingsWarning::BatchesOfOne => {
             "batchingMinSize 1 makes every batch a single pull request"
         }
+        SettingsWarning::CapacitiesWithoutLanes => "targetCapacities has no effect in SINGLE mode",
     }
 }
 

@@ -64,6 +64,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
             0 => "Starts when fewer than the reduced number of tests are running. Each merged pull request adds a test slot.".into(),
             _ => format!("Starts when a test slot is free and the {ahead} ahead of it have started. Each merged pull request adds a test slot.").into(),
         }),
+        WaitReason::TargetFull { target, used, limit } => says("Target in use", "clock", Tone::Waiting, "as many test runs as allowed use one of its targets", format!("{used} of {limit} allowed test runs use the target {target}").into(), "Starts when fewer test runs use this target.".into()),
         WaitReason::BatchFilling { have, target, until } => Wait {
             latest: Some(*until),
             ..says("Batch is filling", "clock", Tone::Waiting, "more pull requests may join its batch", format!("its batch is filling: {have} of {target}, at the latest until {until}").into(), "Its batch starts when it is full.".into())

@@ -7,11 +7,12 @@ use signalbox_simulator::{Choice, Example, Finding, Interval, PATIENCE, Replay, 
 use signalbox_wording::model;
 
 /// The columns of the table.
-const HEADINGS: [&str; 8] = [
+const HEADINGS: [&str; 9] = [
     "concurrency",
     "batch",
     "median min",
     "P95 min",
+    "vs oracle",
     "runs/PR",
     "cancelled",
     "false ejections",
@@ -103,6 +104,7 @@ fn row(finding: &Finding, is_recorded: bool) -> [String; HEADINGS.len()] {
         finding.choice.batch_size.to_string(),
         interval(finding.median, 0, 1.0, ""),
         interval(finding.p95, 0, 1.0, ""),
+        format!("{:.2}, {:.2}", finding.median_by_oracle.mean, finding.p95_by_oracle.mean),
         interval(finding.runs, 2, 1.0, ""),
         interval(finding.cancelled, 1, 100.0, " %"),
         interval(finding.false_ejections, 2, 100.0, " %"),
@@ -179,6 +181,8 @@ fn combination(finding: &Finding, is_recorded: bool) -> Value {
         "batchSize": finding.choice.batch_size,
         "medianMinutes": finding.median,
         "p95Minutes": finding.p95,
+        "medianByOracle": finding.median_by_oracle,
+        "p95ByOracle": finding.p95_by_oracle,
         "runsPerPullRequest": finding.runs,
         "runMinutesPerMerge": finding.run_minutes,
         "cancelledRuns": finding.cancelled,

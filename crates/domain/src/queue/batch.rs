@@ -1,18 +1,18 @@
 //! Which entries are tested together.
 
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
-use super::lanes::{batch_due, meet, obstacle};
+use super::lanes::{meet, obstacle};
 use super::order::OrderKey;
-use super::{Entry, LinePosition, Mode, Queue, Targets, pretest};
+use super::{Entry, EntryState, LinePosition, Mode, Queue, QueuedReason, Targets, pretest};
 
 /// Returns the batch that starts with this entry, and until when it waits to fill; `None` when it
 /// starts now.
 ///
 /// Neighbors in the line are batched, in PARALLEL mode those of one lane. An entry that must be
 /// tested alone never joins a batch, and no later entry is put past it, so the batch ahead of it
-/// gets no larger. Entries that were tested before do not wait again, and no batch waits while the
-/// queue admits nothing.
+/// gets no larger. Entries that were tested before do not wait again, except for those that return
+/// from a bisection or a pretest, and no batch waits while the queue admits nothing.
 pub(super) fn gather<'a>(
     queue: &'a Queue,
     first: &'a Entry,
@@ -65,7 +65,7 @@ fn is_isolated(queue: &Queue, entry: &Entry) -> bool {
 }
 
 /// Whether a name matches a pattern in which `*` matches any text.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(head) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();
@@ -77,11 +77,11 @@ fn matches(pattern: &str, name: &str) -> bool {
     name.ends_with(tail)
 }
 
-/// Whether no other entry joins a batch. With pretests it may be exceeded by half, by entries that have
-/// passed: these hardly ever make it fail.
+/// Whether no other entry joins a batch. With pretests, it may have up to twice the size with entries that
+/// have passed: these hardly ever make it fail.
 fn is_full(queue: &Queue, group: &[&Entry]) -> bool {
     let size = usize::try_from(queue.header.settings.batching_min_size).unwrap_or(usize::MAX);
-    let more = if pretest::is_in_force(queue) { size / 2 } else { 0 };
+    let more = if pretest::is_in_force(queue) { size } else { 0 };
     let untested = group.iter().filter(|entry| !entry.has_passed()).count();
     untested >= size || group.len() >= size.saturating_add(more)
 }
@@ -144,6 +144,41 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
         }
     }
     false
+}
+
+/// When an entry has waited long enough for its batch to fill.
+fn batch_due(queue: &Queue, entry: &Entry) -> Option<Timestamp> {
+    let minutes = queue.header.settings.batching_max_wait_time_minutes;
+    match entry.place {
+        LinePosition::Waiting { since, .. } if queue.header.state.lets_in() => {
+            Some(since.plus(Span::minutes(minutes)))
+        }
+        LinePosition::Anchored { .. }
+            if queue.header.state.lets_in()
+                && has_returned(entry)
+                && pretest::is_in_force(queue) =>
+        {
+            Some(entry.state_changed_at.plus(Span::minutes(minutes)))
+        }
+        LinePosition::Waiting { .. }
+        | LinePosition::Anchored { .. }
+        | LinePosition::Front { .. }
+        | LinePosition::Outside => None,
+    }
+}
+
+/// Whether an entry has returned to the line from a bisection or a pretest and has no run since.
+const fn has_returned(entry: &Entry) -> bool {
+    matches!(
+        entry.state,
+        EntryState::Pending {
+            reason: QueuedReason::BisectionTestRunPassed
+                | QueuedReason::BisectionRequired
+                | QueuedReason::PassedAlone
+                | QueuedReason::ReturnedToLine,
+            ..
+        }
+    )
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{EntryId, PrNumber};
-use crate::time::{Span, Timestamp};
+use crate::time::Timestamp;
 
 use super::order::OrderKey;
 use super::started::{Placed, Rank};
 use super::{
     Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun, bisect,
-    frozen, pretest, red,
+    capacity, frozen, pretest, red,
 };
 
 /// The entries in the line, in order.
@@ -124,6 +124,18 @@ pub(super) fn follows(queue: &Queue, part: &Part) -> bool {
 
 /// The group that starts with this entry, or the dependency that has no usable candidate.
 fn group_from<'a>(
+    queue: &'a Queue,
+    first: &'a Entry,
+    at: Timestamp,
+) -> Result<Next<'a>, &'a Entry> {
+    match ready_from(queue, first, at) {
+        Ok(Next::Start(group)) if capacity::full(queue, &group).is_some() => Ok(Next::Wait(None)),
+        next => next,
+    }
+}
+
+/// The same without the capacities of targets.
+pub(super) fn ready_from<'a>(
     queue: &'a Queue,
     first: &'a Entry,
     at: Timestamp,
@@ -463,20 +475,6 @@ fn waits_for(queue: &Queue, failed: &TestRun, entry: &Entry, seen: &mut BTreeSet
 /// The occupied slots: by runs of the main line, and by runs of bisections.
 pub(super) const fn running(queue: &Queue) -> (u32, u32) {
     queue.by_status.active
-}
-
-/// When an entry has waited long enough for its batch to fill.
-pub(super) fn batch_due(queue: &Queue, entry: &Entry) -> Option<Timestamp> {
-    let minutes = queue.header.settings.batching_max_wait_time_minutes;
-    match entry.place {
-        LinePosition::Waiting { since, .. } if queue.header.state.lets_in() => {
-            Some(since.plus(Span::minutes(minutes)))
-        }
-        LinePosition::Waiting { .. }
-        | LinePosition::Anchored { .. }
-        | LinePosition::Front { .. }
-        | LinePosition::Outside => None,
-    }
 }
 
 #[cfg(test)]

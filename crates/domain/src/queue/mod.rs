@@ -7,6 +7,7 @@
 //! their reasons.
 
 mod batch;
+mod capacity;
 mod command;
 mod composition;
 mod decision;
@@ -46,10 +47,12 @@ mod targets;
 mod testing_result;
 mod timeline;
 mod transition;
+mod usage;
 mod view;
 mod wait_reason;
 mod waiting;
 
+pub use capacity::InvalidCapacity;
 pub use command::{Actor, Command, Submission, SubmissionBuilder};
 pub use composition::{
     Comparison, Composition, CompositionCheck, Contribution, Listing, MOST_PATHS, Mismatch, Object,
@@ -110,5 +113,12 @@ pub use targets::{ReportedTargets, TargetSet, TargetSetBuilder, Targets, Targets
 pub use testing_result::{BisectionPart, Outcome, TestingResult, testing_results};
 pub use timeline::{FailedStatus, PrRef, Step, Terms, timeline};
 pub use transition::{Changes, Transition};
+pub use usage::Usage;
 pub use view::{EntryView, QueueView, view_entry, view_queue};
 pub use wait_reason::{Particular, WaitReason};
+
+/// A default of stored values.
+#[cfg(feature = "serde")]
+const fn yes() -> bool {
+    true
+}

@@ -13,8 +13,8 @@ use super::ended::RunsByStatus;
 use super::host_health::HostHealth;
 use super::management::Management;
 use super::order::OrderKey;
-use super::started::Started;
-use super::started::is_obstacle;
+use super::started::{Started, is_obstacle};
+use super::usage::Usage;
 use super::waiting::Waiting;
 use super::{Actor, Entry, FreezeState, Mode, Outcomes, RedTarget, Refusal, Settings, TestRun};
 
@@ -137,8 +137,7 @@ impl QueueState {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Target {
-    /// Its head, or its last head if it is missing; `None` before the first read, or if it never
-    /// existed.
+    /// Its head, or its last one if it is missing; `None` if none was ever read.
     pub head: Option<Sha>,
     /// The head's tree.
     pub tree: Option<TreeId>,
@@ -159,13 +158,8 @@ pub struct Landing {
     /// When the landing was started.
     pub since: Timestamp,
     /// Whether the tested tree itself must land.
-    #[cfg_attr(feature = "serde", serde(default = "yes"))]
+    #[cfg_attr(feature = "serde", serde(default = "super::yes"))]
     pub exact: bool,
-}
-
-#[cfg(feature = "serde")]
-const fn yes() -> bool {
-    true
 }
 
 /// A queue without its entries and runs.
@@ -188,7 +182,7 @@ pub struct Header {
     pub target: Target,
     /// The active landing, if any; at most one at a time.
     pub landing: Option<Landing>,
-    /// The merged pull requests that a push from outside has removed from the target.
+    /// Merged pull requests that a push from outside has removed from the target.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub off_target: Vec<PrNumber>,
     /// Whether the host can be used.
@@ -208,11 +202,13 @@ pub struct Header {
     /// The freeze in force, and when that changes.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "FreezeState::is_empty"))]
     pub freeze: FreezeState,
+    /// What authors have used of their quotas.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Usage::is_empty"))]
+    pub usage: Usage,
     /// How the last pull requests ended.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Outcomes::is_empty"))]
     pub outcomes: Outcomes,
-    /// How long the last passing runs took from the start of their first check, in seconds, oldest
-    /// first; kept while the test timeout is automatic.
+    /// Seconds that the last passing runs took; kept while the test timeout is automatic.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub passed_in: Vec<u32>,
     /// The last number given to a run, an effect, a place or a journal record.
@@ -253,8 +249,8 @@ pub struct Queue {
     numbers: HashTrieMapSync<EntryId, PrNumber, Hashing>,
     pub(super) line: RedBlackTreeSetSync<OrderKey>,
     runs: RedBlackTreeMapSync<RunId, Arc<TestRun>>,
-    /// The pull requests that have left while runs existed whose candidates contain them, each with
-    /// the number of the queue's sequence at that time.
+    /// The pull requests that have left and that candidates of runs may contain, each with the number
+    /// of the queue's sequence at that time.
     left: RedBlackTreeMapSync<PrNumber, u64>,
     /// The size of `left` at which entries that no run contains are removed from it.
     most_left: usize,
@@ -305,6 +301,7 @@ impl Queue {
                 rules_revision: 0,
                 red: None,
                 window: None,
+                usage: Usage::default(),
                 outcomes: Outcomes::default(),
                 passed_in: Vec::new(),
                 host: HostHealth::default(),

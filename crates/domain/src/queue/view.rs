@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::PrNumber;
 
+use super::capacity::Full;
+use super::usage::UsedUp;
 use super::{
     Entry, EntryState, Freeze, HostTroubleKind, LinePosition, PrState, Queue, QueueState,
-    Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, dependencies, frozen,
-    lanes, quota, red, window,
+    Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, capacity, dependencies,
+    frozen, lanes, quota, red, window,
 };
 
 /// The view of an entry.
@@ -206,6 +208,14 @@ fn author_limit(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitR
         .then_some(WaitReason::AuthorLimit { author, limit, prs })
 }
 
+/// The quota that its author has used up, if that keeps an entry outside the line.
+fn author_quota(queue: &Queue, entry: &Entry) -> Option<WaitReason> {
+    let UsedUp { quota, limit, until } =
+        quota::used_up(queue, entry).filter(|_| queue.header.state.lets_in())?;
+    let (author, of) = (entry.pull_request.author.clone(), quota.setting().to_owned());
+    Some(WaitReason::Quota { author, of, limit, until })
+}
+
 fn unreachable(queue: &Queue) -> Option<WaitReason> {
     let host = &queue.header.host;
     let since = host.unreachable_since?;
@@ -231,6 +241,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             .map(|missing| dependency_cycle(queue, entry, &missing).unwrap_or(missing))
             .or_else(|| stopped(queue))
             .or_else(|| author_limit(queue, entry, ahead))
+            .or_else(|| author_quota(queue, entry))
             .unwrap_or(match &header.state {
                 QueueState::SwitchingModes { .. } => WaitReason::QueueSwitchingModes,
                 QueueState::Running | QueueState::Paused { .. } | QueueState::Draining => {
@@ -376,7 +387,10 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
     }
     match lanes::blocker(queue, entry) {
         Some(by) => ahead.blockers_of(queue, entry, by),
-        None => behind_landing(queue).unwrap_or(WaitReason::Unexplained),
+        None => match capacity::keeps_waiting(queue, entry) {
+            Some(Full { target, used, limit }) => WaitReason::TargetFull { target, used, limit },
+            None => behind_landing(queue).unwrap_or(WaitReason::Unexplained),
+        },
     }
 }
 

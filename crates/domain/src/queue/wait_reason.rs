@@ -5,7 +5,7 @@ use crate::ids::PrNumber;
 use crate::time::Timestamp;
 
 use super::lanes::absolver;
-use super::{Entry, Queue, QueueState, RunStatus, dependencies, frozen, red, window};
+use super::{Entry, Queue, QueueState, RunStatus, dependencies, frozen, quota, red, window};
 
 /// A detail of a wait reason, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +121,8 @@ wait_reasons! {
     SlotsFull = "slots_full" { used: u32, limit: u32, ahead: u32 };
     /// Failures have reduced the test slots from `limit` to `window`, and all of them are taken.
     WindowClosed = "window_closed" { used: u32, window: u32, limit: u32, ahead: u32 };
+    /// `used` test runs test pull requests with the impacted target `target`, and no more than `limit` may.
+    TargetFull = "target_full" { target: String, used: u32, limit: u32 };
     /// Its batch is not full yet.
     BatchFilling = "batch_filling" { have: u32, target: u32, until: Timestamp };
     /// `ahead` pull requests ahead of it have no candidate to build on yet.
@@ -157,6 +159,8 @@ wait_reasons! {
     Unexplained = "unexplained";
     /// Its author has `limit` or more pull requests in the line; `prs` are the first of these.
     AuthorLimit = "author_limit" { author: String, limit: u32, prs: Vec<PrNumber> };
+    /// Its author has used up a quota; `of` names its setting. Enough of it is restored at `until`.
+    Quota = "quota" { author: String, of: String, limit: u32, until: Timestamp };
     /// A freeze keeps it from merging or being tested; it ends at `until`, if it has an end.
     Frozen = "frozen" { until: Option<Timestamp>, reason: Option<String> };
     /// The queue is paused.
@@ -199,6 +203,9 @@ impl WaitReason {
             }
             Self::SlotsFull { used, .. } => *used > 0,
             Self::WindowClosed { used, .. } => *used > 0 && window::in_force(queue).is_some(),
+            Self::TargetFull { used, limit, .. } => {
+                !header.settings.target_capacities.is_empty() && used >= limit && *used > 0
+            }
             Self::BatchFilling { until, .. } => header.batch_due.is_some_and(|due| due <= *until),
             Self::RequiredChecksUnknown
             | Self::BuildingCandidate
@@ -222,6 +229,9 @@ impl WaitReason {
                     queue.entry_of(*pr).is_some_and(|it| it.pull_request.author == *author)
                 };
                 header.settings.author_limit > 0 && live(prs) && prs.iter().all(is_own)
+            }
+            Self::Quota { author, .. } => {
+                *author == entry.pull_request.author && quota::used_up(queue, entry).is_some()
             }
             Self::QueuePaused { .. } => matches!(header.state, QueueState::Paused { .. }),
             Self::Frozen { .. } => {

@@ -212,10 +212,14 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
             .prop_map(move |it| SettingsPatch { reparenting_mode: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { pretest_threshold: Some(50 * it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { author_limit: Some(it), ..none() }),
+        (0..4_u32).prop_map(move |it| SettingsPatch { author_hourly_limit: Some(it), ..none() }),
+        (0..4_u32)
+            .prop_map(move |it| SettingsPatch { author_daily_minutes: Some(20 * it), ..none() }),
         any::<bool>()
             .prop_map(move |it| SettingsPatch { dependencies_enabled: Some(it), ..none() }),
         target_rules()
             .prop_map(move |it| SettingsPatch { impacted_target_rules: Some(it), ..none() }),
+        capacities().prop_map(move |it| SettingsPatch { target_capacities: Some(it), ..none() }),
         freezes().prop_map(move |it| SettingsPatch { freezes: Some(it), ..none() }),
         any::<bool>().prop_map(move |it| SettingsPatch { test_while_frozen: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
@@ -290,6 +294,14 @@ fn target_rules() -> impl Strategy<Value = Vec<String>> {
         2 => Just(own().collect()),
         1 => Just(own().chain(["t[1-3]/** low".to_owned()]).collect()),
         1 => Just(vec!["** ALL".to_owned()]),
+    ]
+}
+
+fn capacities() -> impl Strategy<Value = Vec<String>> {
+    prop_oneof![
+        2 => Just(Vec::new()),
+        1 => Just(vec!["* 1".to_owned()]),
+        1 => Just(vec!["t1 1".to_owned(), "t* 2".to_owned()]),
     ]
 }
 

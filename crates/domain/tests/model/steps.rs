@@ -181,6 +181,9 @@ pub(crate) fn check_urgent_during_freeze(world: &mut World, urgent: &BTreeSet<u3
     }
 }
 
+/// The minutes after which each quota is restored.
+const RESTORED: u32 = 29 * 60;
+
 /// Q8: when the host answers, every check ends and the queue runs, the line empties.
 pub(crate) fn check_liveness(world: &mut World) {
     apply(world, &Op::HostBack);
@@ -194,7 +197,9 @@ pub(crate) fn check_liveness(world: &mut World) {
         }
         world.settle();
         // Longer than any batch waits to fill, and than a red target holds the line.
-        apply(world, &Op::Wait(100));
+        let settings = &world.queue.header.settings;
+        let has_quota = settings.author_hourly_limit + settings.author_daily_minutes > 0;
+        apply(world, &Op::Wait(if has_quota { RESTORED } else { 100 }));
         world.reconcile();
     }
     world.settle();

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     BisectionMode, Command, Effect, Fact, Mode, PrState, RequestedState, Settings, SettingsPatch,
-    WaitReason,
+    TestRun, WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
 use crate::reasons::is_land;
-use crate::{in_batches, is_checks, run_until, states, update, waits};
+use crate::{build_all, checks_end, in_batches, is_checks, run_until, states, update, waits};
 
 const FRONTEND: u32 = 1;
 const BACKEND: u32 = 2;
@@ -417,4 +417,91 @@ fn a_passed_pull_request_waits_for_the_passed_ones_ahead() {
     let behind = WaitReason::PredecessorTesting { prs: vec![PrNumber(5)] };
     assert!(reasons.contains(&behind), "{reasons:?}");
     assert_eq!(states(&world), [(3, PrState::NotReady)]);
+}
+
+/// The pull requests whose tests run.
+fn tested(world: &World) -> Vec<u32> {
+    let running = world.queue.runs().filter(|run| run.status.is_running());
+    let members = |run: &TestRun| run.group.iter().map(|member| member.pr.0).collect::<Vec<_>>();
+    let mut tested: Vec<u32> = running.flat_map(members).collect();
+    tested.sort_unstable();
+    tested
+}
+
+fn capacities(rules: &[&str]) -> SettingsPatch {
+    let rules = rules.iter().map(ToString::to_string).collect();
+    SettingsPatch { target_capacities: Some(rules), ..SettingsPatch::default() }
+}
+
+#[test]
+fn no_more_runs_than_its_capacity_test_a_target() {
+    let targets: [(u32, &[u32]); 5] =
+        [(1, &[FRONTEND]), (2, &[FRONTEND]), (3, &[BACKEND]), (4, &[FRONTEND, DOCS]), (6, &[DOCS])];
+    let mut world = lanes(&targets, Rules::default());
+    update(&mut world, capacities(&["t1 2"]), None);
+    submit(&mut world, [1, 2, 3, 4, 6]);
+    build_all(&mut world);
+    assert_eq!(tested(&world), [1, 2, 3], "#6 is behind #4 in the lane of the docs");
+    let full = WaitReason::TargetFull { target: "t1".into(), used: 2, limit: 2 };
+    assert_eq!(waits(&world, 4), full);
+    assert_eq!(waits(&world, 6), WaitReason::BehindPrs { prs: vec![PrNumber(4)], ahead: 1 });
+    checks_end(&mut world, 1);
+    build_all(&mut world);
+    assert_eq!(tested(&world), [2, 3, 4, 6]);
+    world.settle();
+    assert_eq!(world.landed.len(), 5);
+}
+
+#[test]
+fn a_pull_request_of_all_targets_needs_each_capacity_and_patterns_match_names() {
+    let targets: [(u32, &[u32]); 3] = [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[DOCS])];
+    let mut world = lanes(&targets, Rules::default());
+    update(&mut world, capacities(&["none 1", "t* 2"]), None);
+    // The fourth is not named: it impacts all targets.
+    submit(&mut world, 1..=4);
+    build_all(&mut world);
+    assert_eq!(tested(&world), [1, 2]);
+    let full = WaitReason::TargetFull { target: "t*".into(), used: 2, limit: 2 };
+    assert_eq!(waits(&world, 3), full);
+    update(&mut world, capacities(&[]), None);
+    build_all(&mut world);
+    assert_eq!(tested(&world), [1, 2, 3, 4], "without capacities all start");
+    update(&mut world, capacities(&["t1 1"]), None);
+    assert_eq!(tested(&world), [1, 2, 3, 4], "what runs is not interrupted");
+    world.settle();
+    assert_eq!(world.landed.len(), 4);
+}
+
+#[test]
+fn capacities_have_no_effect_in_single_mode() {
+    let mut world =
+        World::new(Settings::new(Mode::Single, 3).expect("valid settings"), Rules::default());
+    update(&mut world, capacities(&["* 1"]), None);
+    submit(&mut world, 1..=3);
+    build_all(&mut world);
+    assert_eq!(tested(&world), [1, 2, 3]);
+}
+
+#[test]
+fn an_invalid_capacity_is_refused_with_its_rule() {
+    let refused = |rule: &str| {
+        let settings = Settings::builder().target_capacities(vec![rule.to_owned()]).build();
+        settings.expect_err("refused").to_string()
+    };
+    let form = "targetCapacities has an invalid rule: \"ios\" is not of the form TARGET NUMBER, such \
+                as \"ios 2\" or \"gpu-* 4\"";
+    assert_eq!(refused("ios"), form);
+    for rule in ["ios 0", "ios 1001", "ios -1", "ios +1", "ios 02", "ios two", "ios 2.5"] {
+        let number = format!(
+            "targetCapacities has an invalid rule: {rule:?} must end with a whole number from 1 to 1000"
+        );
+        assert_eq!(refused(rule), number);
+    }
+    assert!(refused("ios, 2").contains("must not contain commas"));
+    for rule in ["ios 1", "gpu-* 1000", "an app 3", " ios  2 "] {
+        assert!(
+            Settings::builder().target_capacities(vec![rule.to_owned()]).build().is_ok(),
+            "{rule}"
+        );
+    }
 }

@@ -276,9 +276,17 @@ fn passed_members_return_to_the_line_when_their_batch_fails() {
     let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(2) };
     let mut world = world(&patch, bad(&[3]));
     pass_and_return(&mut world, [3], none());
-    assert_eq!(runs(&world), [(vec![1, 2, 3], vec![])], "half as many again");
+    assert_eq!(runs(&world), [(vec![1, 2, 3], vec![])], "one more than the size");
     checks_end(&mut world, 3);
-    assert_eq!(runs(&world), [(vec![3], vec![]), (vec![1, 2], vec![])], "only #3 is a suspect");
+    assert_eq!(runs(&world), [(vec![3], vec![])], "only #3 is a suspect");
+    let WaitReason::BatchFilling { have, until, .. } = waits(&world, 1) else {
+        panic!("{:?}", waits(&world, 1));
+    };
+    assert_eq!((have, until.since(world.at)), (2, Span::minutes(5)), "others may join them");
+    world.wait(Span::minutes(5));
+    world.take_in(&Fact::TimePassed);
+    build_all(&mut world);
+    assert_eq!(runs(&world), [(vec![3], vec![]), (vec![1, 2], vec![])]);
     assert_eq!(world.queue.slots_used(), (1, 1));
     world.settle();
     assert_eq!(world.landed, [1, 2]);
@@ -286,7 +294,9 @@ fn passed_members_return_to_the_line_when_their_batch_fails() {
 
 #[test]
 fn one_whose_batch_mates_have_returned_is_not_blamed_without_them() {
+    let wait = Some(0);
     let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(2) };
+    let patch = SettingsPatch { batching_max_wait_time_minutes: wait, ..patch };
     let rules = Rules { needs: [(3, 1)].into(), ..bad(&[4]) };
     let mut world = world(&patch, rules);
     let larger = SettingsPatch { batching_min_size: Some(4), ..none() };
@@ -298,11 +308,11 @@ fn one_whose_batch_mates_have_returned_is_not_blamed_without_them() {
 
 #[test]
 fn batches_keep_their_size_where_no_pretest_is_in_force() {
-    for (mode, expected) in [(BisectionMode::Aside, 3), (BisectionMode::InPlace, 2)] {
+    for (mode, expected) in [(BisectionMode::Aside, 4), (BisectionMode::InPlace, 2)] {
         let bisection_mode = Some(mode);
         let patch = SettingsPatch { pretest_threshold: Some(1), bisection_mode, ..in_batches(2) };
         let mut world = world(&patch, Rules::default());
-        pass_and_return(&mut world, 3..=4, none());
+        pass_and_return(&mut world, 3..=5, none());
         assert_eq!(runs(&world)[0].0.len(), expected, "{mode:?}");
     }
 }

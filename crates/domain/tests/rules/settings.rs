@@ -167,10 +167,15 @@ fn the_bounds_of_each_setting_are_allowed_and_the_next_values_are_not() {
                 let (valid, invalid) = match syntax {
                     LineSyntax::Freeze => ("22:00/06:00[UTC]", "22:00/06:00"),
                     LineSyntax::TargetRule => ("api/** api", "api/**"),
+                    LineSyntax::Capacity => ("ios 2", "ios"),
                 };
-                let longest = format!("{valid} {}", "r".repeat(255 - valid.len() - 1));
+                let more = "r".repeat(255 - valid.len() - 1);
+                let longest = match syntax {
+                    LineSyntax::Freeze | LineSyntax::TargetRule => format!("{valid} {more}"),
+                    LineSyntax::Capacity => format!("{more} {valid}"),
+                };
                 let allowed = vec![rules("", 0), rules(valid, 100), rules(&longest, 1)];
-                let too_long = format!("{longest}r");
+                let too_long = format!(" {longest}");
                 (allowed, vec![rules(valid, 101), rules(&too_long, 1), rules(invalid, 1)])
             }
             SettingKind::Flag | SettingKind::Word(_) => (Vec::new(), Vec::new()),

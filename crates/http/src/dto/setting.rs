@@ -217,6 +217,10 @@ const fn form(syntax: LineSyntax) -> &'static str {
             r"^ *[^\s,/!\x00-\x1f\x7f-\x9f]([^\s,\x00-\x1f\x7f-\x9f]*[^\s,/\x00-\x1f\x7f-\x9f])?",
             r"( +[^\s,\x00-\x1f\x7f-\x9f]+)+ *$"
         ),
+        LineSyntax::Capacity => concat!(
+            r"^ *[^ ,\x00-\x1f\x7f-\x9f]([^,\x00-\x1f\x7f-\x9f]*[^ ,\x00-\x1f\x7f-\x9f])?",
+            r" +([1-9][0-9]{0,2}|1000) *$"
+        ),
     }
 }
 

@@ -64,6 +64,7 @@ async fn every_known_key_is_there() {
         ("authorLimit", json!(0)),
         ("freezes", json!([])),
         ("impactedTargetRules", json!([])),
+        ("targetCapacities", json!([])),
         ("dependenciesEnabled", json!(true)),
         ("freeze", Value::Null),
         ("testWhileFrozen", json!(true)),

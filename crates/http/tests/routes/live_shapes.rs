@@ -229,6 +229,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("mergeMethod", Shape::Word(&["merge_commit", "squash", "rebase"])),
         ("freezes", Shape::list(Shape::Text)),
         ("impactedTargetRules", Shape::list(Shape::Text)),
+        ("targetCapacities", Shape::list(Shape::Text)),
         ("dependenciesEnabled", flag()),
         ("testWhileFrozen", flag()),
         ("extensionEnabled", flag()),

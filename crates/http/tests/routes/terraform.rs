@@ -38,6 +38,7 @@ fn value(spec: &SettingSpec) -> BoxedStrategy<Value> {
             let rule = match syntax {
                 LineSyntax::Freeze => "Fri 16:00/Mon 08:00[UTC] weekend",
                 LineSyntax::TargetRule => "api/** api",
+                LineSyntax::Capacity => "ios 2",
             };
             select(vec![vec![], vec![rule]]).prop_map(Value::from).boxed()
         }

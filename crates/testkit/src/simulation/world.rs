@@ -225,6 +225,7 @@ impl World {
                 dependencies_enabled: of(0, 3).map(|it| it > 0),
                 freezes: of(0, 3).map(freezes),
                 impacted_target_rules: of(0, 3).map(target_rules),
+                target_capacities: of(0, 3).map(target_capacities),
                 test_while_frozen: of(0, 1).map(|it| it == 1),
                 adaptive_window: of(0, 1).map(|it| it == 1),
                 window_floor: of(1, 3),
@@ -232,6 +233,16 @@ impl World {
             }
         })
     }
+}
+
+/// Capacities of targets, or none.
+fn target_capacities(which: u32) -> Vec<String> {
+    let rules: &[&str] = match which {
+        0 | 1 => &[],
+        2 => &["* 1"],
+        _ => &["a* 1", "* 2"],
+    };
+    rules.iter().map(ToString::to_string).collect()
 }
 
 /// Rules that compute the areas of pull requests, or all; or none.

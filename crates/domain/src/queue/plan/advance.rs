@@ -12,6 +12,7 @@ use super::{bisect, checks, dependencies, frozen, land, leave, quota, red, start
 /// Settles, lands and starts until no rule applies; each round may enable the next.
 pub(super) fn advance(builder: &mut TransitionBuilder) {
     frozen::update(builder);
+    quota::update(builder);
     red::end(builder);
     window::end(builder);
     while dependencies::cancel_next(builder)
@@ -88,6 +89,7 @@ pub(super) fn admit(builder: &mut TransitionBuilder, id: EntryId) {
         entry.place = LinePosition::Waiting { since: at, number };
         entry.entered_line_at = Some(at);
     });
+    quota::entered(builder, &entry);
     let reason = QueuedReason::NowReady;
     let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
     builder.move_entry(id, to, Because::new(reason, &Actor::Queue));

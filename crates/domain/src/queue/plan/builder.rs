@@ -11,8 +11,8 @@ use super::super::{
     LinePosition, Moved, NumberedEffect, PrState, Queue, Reason, ReportedTargets, RunStatus,
     TestRun, Transition,
 };
-use super::dependencies;
 use super::emit::BatchNews;
+use super::{dependencies, quota};
 
 /// Why an entry's state changes: the reason, who caused it, and details.
 pub(super) struct Because<'a> {
@@ -96,6 +96,11 @@ impl TransitionBuilder {
 
     pub(super) fn entry(&self, id: EntryId) -> Option<Arc<Entry>> {
         self.queue.shared_entry(id).cloned()
+    }
+
+    /// An entry, also one that has left the queue in this step.
+    pub(super) fn last_version(&self, id: EntryId) -> Option<Arc<Entry>> {
+        self.entry(id).or_else(|| self.changed_entries.get(&id).cloned())
     }
 
     pub(super) fn run(&self, id: RunId) -> Option<Arc<TestRun>> {
@@ -251,6 +256,7 @@ impl TransitionBuilder {
         if let RunStatus::Cancelled { reason } = &status {
             self.decision(Decision::RunCancelled { run: id, reason: *reason });
         }
+        quota::tested(self, &run);
         let at = self.at;
         self.change_run(id, |run| {
             run.status = status;

@@ -60,7 +60,7 @@ fn concluded(mut builder: TransitionBuilder) -> Transition {
 
 /// Returns when to absorb the next [`Fact::TimePassed`]: a run times out, its required statuses
 /// count as silent, a batch has waited long enough to fill, the hold of a red target ends, a freeze
-/// begins or ends, or an entry was not ready for too long.
+/// begins or ends, a quota is restored, or an entry was not ready for too long.
 /// `None` if nothing is due, and during an outage of the host, which extends all deadlines.
 pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     if queue.header.host.unreachable_since.is_some() {
@@ -70,7 +70,8 @@ pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     let batch = queue.header.batch_due.filter(|_| queue.header.state.moves());
     let red = red::in_force(queue).map(|red| red.until);
     let freeze = queue.header.freeze.due;
-    let others = batch.into_iter().chain(red).chain(freeze).chain(not_ready_deadline(queue));
+    let others = batch.into_iter().chain(red).chain(freeze);
+    let others = others.chain(quota::deadline(queue)).chain(not_ready_deadline(queue));
     runs.into_iter().chain(others).min()
 }
 

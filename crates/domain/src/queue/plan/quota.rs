@@ -1,11 +1,14 @@
-//! The author limit: how many pull requests of one author may be in the line.
+//! Limits for authors: how many of their pull requests may be in the line and enter it within an hour,
+//! and how long their tests may run in a day.
 
 use std::collections::BTreeMap;
 
 use crate::ids::EntryId;
+use crate::time::{Span, Timestamp};
 
 use super::super::order::OrderKey;
-use super::super::{Entry, EntryState, Queue, lanes};
+use super::super::usage::{Quota, UsedUp};
+use super::super::{Entry, EntryState, Header, Queue, TestRun, lanes};
 use super::advance;
 use super::builder::TransitionBuilder;
 
@@ -42,16 +45,66 @@ fn limit(queue: &Queue) -> Option<usize> {
     (limit > 0).then(|| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Whether the limit applies to an entry: it is not urgent, and its author is known.
+/// Whether limits apply to an entry: it is not urgent, and its author is known.
 pub(in super::super) fn is_limited(entry: &Entry) -> bool {
     !entry.priority.is_urgent() && !entry.pull_request.author.is_empty()
 }
 
-/// Whether the limit for its author keeps an entry outside the line.
+/// The quota that keeps an entry outside the line, because its author has used it up.
+pub(in super::super) fn used_up(queue: &Queue, entry: &Entry) -> Option<UsedUp> {
+    let Header { usage, settings, .. } = &queue.header;
+    let author = Some(&entry.pull_request.author).filter(|_| is_limited(entry));
+    author.and_then(|author| usage.used_up(settings, author))
+}
+
+/// When a quota that keeps an entry outside the line is restored next.
+pub(super) fn deadline(queue: &Queue) -> Option<Timestamp> {
+    if queue.header.usage.is_empty() || !queue.header.state.lets_in() {
+        return None;
+    }
+    waiting_outside(queue).filter_map(|entry| Some(used_up(queue, entry)?.until)).min()
+}
+
+/// Forgets what no longer counts, and puts the entries into the line that may enter it now.
+pub(super) fn update(builder: &mut TransitionBuilder) {
+    let at = builder.at;
+    let Header { usage, settings, state, .. } = &mut builder.queue.header;
+    if usage.forget(settings, at) && state.lets_in() {
+        admit_outside(builder, |_| true);
+    }
+}
+
+/// Counts an entry that enters the line.
+pub(super) fn entered(builder: &mut TransitionBuilder, entry: &Entry) {
+    let at = builder.at;
+    let Header { usage, settings, .. } = &mut builder.queue.header;
+    usage.count(Quota::HourlyPullRequests, settings, &entry.pull_request.author, (at, 1));
+}
+
+/// Counts a test run that ends now, divided among its members.
+pub(super) fn tested(builder: &mut TransitionBuilder, run: &TestRun) {
+    let at = builder.at;
+    let Some(built_at) = run.built_at else { return };
+    let members = i64::try_from(run.group.len()).unwrap_or(i64::MAX).max(1);
+    let seconds = at.since(built_at).micros() / Span::seconds(1).micros() / members;
+    let seconds = u32::try_from(seconds).unwrap_or_default();
+    for member in run.group.iter() {
+        let Some(entry) = builder.last_version(member.entry) else { continue };
+        let Header { usage, settings, .. } = &mut builder.queue.header;
+        usage.count(Quota::DailyMinutes, settings, &entry.pull_request.author, (at, seconds));
+    }
+}
+
+/// Whether a limit for its author keeps an entry outside the line.
 pub(super) fn excludes(queue: &Queue, entry: &Entry) -> bool {
     let author = &entry.pull_request.author;
+    used_up(queue, entry).is_some() || has_too_many(queue, entry, author)
+}
+
+/// Whether as many pull requests of the author are in the line as may.
+fn has_too_many(queue: &Queue, entry: &Entry, author: &str) -> bool {
     limit(queue).filter(|_| is_limited(entry)).is_some_and(|limit| {
-        let own = lanes::in_line(queue).filter(|it| it.pull_request.author == *author);
+        let own = lanes::in_line(queue).filter(|it| it.pull_request.author == author);
         own.take(limit).count() == limit
     })
 }
@@ -70,14 +123,18 @@ pub(super) fn admit_next(builder: &mut TransitionBuilder) -> bool {
 pub(super) fn admit_outside(builder: &mut TransitionBuilder, which: impl Fn(&Entry) -> bool) {
     let queue = &builder.queue;
     let mut room = Room::of(queue);
-    let outside = queue.line.range(OrderKey::first_outside()..);
-    let outside = outside.filter_map(|key| queue.entry(key.entry()));
-    let may_enter = |entry: &&Entry| {
-        entry.state == EntryState::NotReady && which(entry) && super::is_ready(queue, entry)
-    };
+    let may_enter = |entry: &&Entry| which(entry) && used_up(queue, entry).is_none();
+    let outside = waiting_outside(queue).filter(may_enter);
     let admitted: Vec<EntryId> =
-        outside.filter(may_enter).filter(|it| room.admits(it)).map(|entry| entry.id).collect();
+        outside.filter(|it| room.admits(it)).map(|entry| entry.id).collect();
     for id in admitted {
         advance::admit(builder, id);
     }
+}
+
+/// The entries that only the queue keeps outside the line, the one that has waited longest first.
+fn waiting_outside(queue: &Queue) -> impl Iterator<Item = &Entry> {
+    let outside = queue.line.range(OrderKey::first_outside()..);
+    let outside = outside.filter_map(|key| queue.entry(key.entry()));
+    outside.filter(|entry| entry.state == EntryState::NotReady && super::is_ready(queue, entry))
 }

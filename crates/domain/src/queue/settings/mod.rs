@@ -134,6 +134,9 @@ impl Settings {
         if self.batch && self.batching_min_size == 1 {
             found.push(SettingsWarning::BatchesOfOne);
         }
+        if !self.target_capacities.is_empty() && self.mode == Mode::Single {
+            found.push(SettingsWarning::CapacitiesWithoutLanes);
+        }
         found
     }
 }
@@ -145,6 +148,8 @@ pub enum SettingsWarning {
     DepthOnlyDelays,
     /// Batching is on with a batch size of 1.
     BatchesOfOne,
+    /// `targetCapacities` is set in SINGLE mode, in which targets have no effect.
+    CapacitiesWithoutLanes,
 }
 
 impl SettingsPatch {

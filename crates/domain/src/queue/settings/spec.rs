@@ -4,7 +4,7 @@ use super::{
     BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Refusal,
     ReparentingMode, SETTINGS, Settings, SettingsPatch, TestBranchConstructionMode,
 };
-use crate::queue::{freeze, target_rules};
+use crate::queue::{capacity, freeze, target_rules};
 
 /// The most items in one list of a setting.
 pub const MAX_LIST: usize = 100;
@@ -54,6 +54,8 @@ pub enum LineSyntax {
     Freeze,
     /// A rule for impacted targets, such as `api/** api web`.
     TargetRule,
+    /// A rule for the capacity of a target, such as `ios 2`.
+    Capacity,
 }
 
 impl LineSyntax {
@@ -62,6 +64,7 @@ impl LineSyntax {
         match self {
             Self::Freeze => "START/END[TIME ZONE] REASON",
             Self::TargetRule => "PATTERN TARGET...",
+            Self::Capacity => "TARGET NUMBER",
         }
     }
 
@@ -75,6 +78,10 @@ impl LineSyntax {
             Self::TargetRule => {
                 target_rules::check_all(rules).map_err(|invalid| invalid.to_string())
             }
+            Self::Capacity => rules
+                .iter()
+                .try_for_each(|rule| capacity::check(rule))
+                .map_err(|invalid| invalid.to_string()),
         }
     }
 }

@@ -134,6 +134,13 @@ settings! {
     impacted_target_rules: Vec<String> = Vec::new(),
         "impactedTargetRules", "Impacted target rules", Testing,
         SettingKind::Lines(LineSyntax::TargetRule);
+    /// Capacities of targets: the most test runs at the same time that test pull requests with a target. At
+    /// most 100 rules of at most 255 bytes, each a target name, in which `*` matches any text, followed by a
+    /// whole number from 1 to 1000: `ios 2`. A pull request that impacts all targets counts for each rule.
+    /// Without effect in SINGLE mode.
+    target_capacities: Vec<String> = Vec::new(),
+        "targetCapacities", "Target capacities", Testing,
+        SettingKind::Lines(LineSyntax::Capacity);
     /// Whether a passing test run merges everything that its candidate contains, including pull
     /// requests whose own run failed.
     can_optimistically_merge: bool = false,
@@ -178,7 +185,8 @@ settings! {
     /// Whether pull requests are tested in batches.
     batch: bool = false,
         "batch", "Batching", Batching, SettingKind::Flag;
-    /// The most minutes that a batch waits to fill.
+    /// The most minutes that a batch waits to fill. With pretests in force, pull requests that return to the
+    /// line from a bisection or a pretest wait as long for others to join them.
     batching_max_wait_time_minutes: u32 = 5,
         "batchingMaxWaitTimeMinutes", "Batch wait", Batching, whole(0, WEEK, "minutes");
     /// The most pull requests in a batch. A full batch does not wait for more. With
@@ -264,6 +272,17 @@ settings! {
     /// requests always enter.
     author_limit: u32 = 0,
         "authorLimit", "Author limit", Testing, whole(0, 1000, "pull requests");
+    /// The most pull requests of one author that enter the line within an hour, counted in periods of 5
+    /// minutes; 0 means no limit. Further ones wait outside it. Urgent pull requests always enter, and
+    /// count.
+    author_hourly_limit: u32 = 0,
+        "authorHourlyLimit", "Hourly author limit", Testing, whole(0, 1000, "pull requests");
+    /// The most minutes of test runs within 24 hours for the pull requests of one author, counted in periods
+    /// of 4 hours; 0 means no limit. A test run counts when it ends, divided among its pull requests. When the minutes are used
+    /// up, further pull requests wait outside the line; urgent ones always enter it.
+    author_daily_minutes: u32 = 0,
+        "authorDailyMinutes", "Daily test minutes per author", Testing,
+        whole(0, 100_000, "minutes");
     /// Hours until a pull request that is not ready is cancelled; 0 means never.
     not_ready_timeout_hours: u32 = 24,
         "notReadyTimeoutHours", "Not-ready timeout", Testing, whole(0, 720, "hours");
