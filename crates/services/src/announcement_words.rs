@@ -78,7 +78,9 @@ impl AnnouncementText {
                     waits.filter(|reason| {
                         matches!(
                             reason,
-                            WaitReason::AuthorLimit { .. } | WaitReason::DependencyCycle { .. }
+                            WaitReason::AuthorLimit { .. }
+                                | WaitReason::Quota { .. }
+                                | WaitReason::DependencyCycle { .. }
                         )
                     })
                 };

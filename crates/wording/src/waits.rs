@@ -93,6 +93,10 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::Unexplained => says("Unexplained", "warning", Tone::Bad, "no known reason keeps it waiting; this is a bug in Signalbox", "no known reason keeps it waiting; this is a bug in Signalbox".into(), "The server retries automatically; please report this with the server's log.".into()),
         WaitReason::Landing => says("Merging", "merge", Tone::Active, "it is being merged into the target branch", "is being merged into the target branch".into(), "Merges in a few seconds.".into()),
         WaitReason::AuthorLimit { author, limit, prs } => says("Author limit", "clock", Tone::Waiting, "its author has reached the limit of pull requests in the line", format!("{author} has reached the limit for each author, {limit} in the line: {}", list(prs, 0)).into(), "Enters the line when its author is below the limit; the pull request that has waited longest goes first.".into()),
+        WaitReason::Quota { author, of, limit, until } => Wait {
+            latest: Some(*until),
+            ..says("Author quota", "clock", Tone::Waiting, "its author has used up a quota", quota(author, of, *limit).into(), "Enters the line when enough of the quota is restored; the pull request that has waited longest goes first.".into())
+        },
         WaitReason::Frozen { until, reason } => Wait {
             latest: *until,
             ..says("Frozen", "pause", Tone::Waiting, "the target branch is frozen", frozen(*until, reason.as_deref()).into(), "Continues when the freeze ends. Urgent pull requests merge during a freeze.".into())
@@ -176,6 +180,21 @@ pub fn frozen(until: Option<Timestamp>, reason: Option<&str>) -> String {
     let until = until.map_or_else(String::new, |until| format!(" until {until}"));
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     format!("the target branch is frozen{until}{reason}")
+}
+
+/// What an author has used up: `of` names the setting of the quota.
+fn quota(author: &str, of: &str, limit: u32) -> String {
+    match of {
+        "authorHourlyLimit" => {
+            format!("{author} has reached the limit for each author, {limit} pull requests an hour")
+        }
+        "authorDailyMinutes" => {
+            format!(
+                "{author} has used {limit} minutes of test runs in a day, the limit for each author"
+            )
+        }
+        other => format!("{author} has reached {other}, {limit}"),
+    }
 }
 
 fn quoted(names: &[String], separator: &str) -> String {

@@ -84,11 +84,11 @@ pub(super) fn full(queue: &Queue, group: &[&Entry]) -> Option<Full> {
         if !group.iter().any(|entry| covers(entry)) {
             return None;
         }
-        let uses = |run: &&TestRun| {
+        let needs_it = |run: &&TestRun| {
             let mut members = run.group.iter().filter_map(|member| queue.entry(member.entry));
             run.status.is_running() && members.any(covers)
         };
-        let used = u32::try_from(queue.runs().filter(uses).count()).unwrap_or(u32::MAX);
+        let used = u32::try_from(queue.runs().filter(needs_it).count()).unwrap_or(u32::MAX);
         (used >= limit).then(|| Full { target: target.to_owned(), used, limit })
     })
 }

@@ -62,6 +62,8 @@ async fn every_known_key_is_there() {
         ("reparentingMode", json!("BATCHES")),
         ("pretestThreshold", json!(50)),
         ("authorLimit", json!(0)),
+        ("authorHourlyLimit", json!(0)),
+        ("authorDailyMinutes", json!(0)),
         ("freezes", json!([])),
         ("impactedTargetRules", json!([])),
         ("targetCapacities", json!([])),

@@ -224,6 +224,8 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("reparentingMode", Shape::Word(&["off", "batches", "all"])),
         ("pretestThreshold", count()),
         ("authorLimit", count()),
+        ("authorHourlyLimit", count()),
+        ("authorDailyMinutes", count()),
         ("adaptiveWindow", flag()),
         ("windowFloor", count()),
         ("mergeMethod", Shape::Word(&["merge_commit", "squash", "rebase"])),

@@ -222,6 +222,7 @@ impl World {
                 }),
                 pretest_threshold: of(0, 2).map(|it| it * 50),
                 author_limit: of(0, 3),
+                author_hourly_limit: of(0, 2).map(|it| 20 * it),
                 dependencies_enabled: of(0, 3).map(|it| it > 0),
                 freezes: of(0, 3).map(freezes),
                 impacted_target_rules: of(0, 3).map(target_rules),
