@@ -12,8 +12,8 @@ use crate::{Areas, Sample, Stream};
 ///
 /// It tests each pull request once, in the order of submission, on top of exactly those that merge. One
 /// that fails leaves when its tests end. One that merges also waits for earlier ones that merge and
-/// share an area with it. No queue that tests pull requests one by one in this order is faster; one with batches can be,
-/// if slots are scarce.
+/// share an area with it. A queue can be faster only by batches, where slots are scarce, by optimistic
+/// merging, or by another order.
 pub fn oracle(stream: &Stream, concurrency: u32) -> Sample {
     let slots = usize::try_from(concurrency.max(1)).unwrap_or(usize::MAX);
     let mut busy: BinaryHeap<Reverse<Timestamp>> = BinaryHeap::new();

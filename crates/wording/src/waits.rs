@@ -64,7 +64,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
             0 => "Starts when fewer than the reduced number of tests are running. Each merged pull request adds a test slot.".into(),
             _ => format!("Starts when a test slot is free and the {ahead} ahead of it have started. Each merged pull request adds a test slot.").into(),
         }),
-        WaitReason::TargetFull { target, used, limit } => says("Target in use", "clock", Tone::Waiting, "as many test runs as allowed use one of its targets", format!("{used} of {limit} allowed test runs use the target {target}").into(), "Starts when fewer test runs use this target.".into()),
+        WaitReason::TargetFull { target, used, limit } => says("Target in use", "clock", Tone::Waiting, "as many test runs as allowed use one of its targets", in_use(target, *used, *limit).into(), "Starts when fewer test runs use this target.".into()),
         WaitReason::BatchFilling { have, target, until } => Wait {
             latest: Some(*until),
             ..says("Batch is filling", "clock", Tone::Waiting, "more pull requests may join its batch", format!("its batch is filling: {have} of {target}, at the latest until {until}").into(), "Its batch starts when it is full.".into())
@@ -93,10 +93,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::Unexplained => says("Unexplained", "warning", Tone::Bad, "no known reason keeps it waiting; this is a bug in Signalbox", "no known reason keeps it waiting; this is a bug in Signalbox".into(), "The server retries automatically; please report this with the server's log.".into()),
         WaitReason::Landing => says("Merging", "merge", Tone::Active, "it is being merged into the target branch", "is being merged into the target branch".into(), "Merges in a few seconds.".into()),
         WaitReason::AuthorLimit { author, limit, prs } => says("Author limit", "clock", Tone::Waiting, "its author has reached the limit of pull requests in the line", format!("{author} has reached the limit for each author, {limit} in the line: {}", list(prs, 0)).into(), "Enters the line when its author is below the limit; the pull request that has waited longest goes first.".into()),
-        WaitReason::Quota { author, of, limit, until } => Wait {
-            latest: Some(*until),
-            ..says("Author quota", "clock", Tone::Waiting, "its author has used up a quota", quota(author, of, *limit).into(), "Enters the line when enough of the quota is restored; the pull request that has waited longest goes first.".into())
-        },
+        WaitReason::Quota { author, of, limit, until } => says("Author quota", "clock", Tone::Waiting, "its author has used up a quota", format!("{}; the author's next pull request may enter the line at {until}", quota(author, of, *limit)).into(), "Enters the line when enough of the quota is restored; the pull request that has waited longest goes first.".into()),
         WaitReason::Frozen { until, reason } => Wait {
             latest: *until,
             ..says("Frozen", "pause", Tone::Waiting, "the target branch is frozen", frozen(*until, reason.as_deref()).into(), "Continues when the freeze ends. Urgent pull requests merge during a freeze.".into())
@@ -186,15 +183,23 @@ pub fn frozen(until: Option<Timestamp>, reason: Option<&str>) -> String {
 fn quota(author: &str, of: &str, limit: u32) -> String {
     match of {
         "authorHourlyLimit" => {
-            format!("{author} has reached the limit for each author, {limit} pull requests an hour")
+            format!(
+                "{author} has reached the hourly limit of pull requests for each author, {limit}"
+            )
         }
         "authorDailyMinutes" => {
-            format!(
-                "{author} has used {limit} minutes of test runs in a day, the limit for each author"
-            )
+            format!("{author} has reached the daily limit of test minutes for each author, {limit}")
         }
         other => format!("{author} has reached {other}, {limit}"),
     }
+}
+
+/// How many test runs use a target; `target` may be a pattern.
+fn in_use(target: &str, used: u32, limit: u32) -> String {
+    let targets = if target.contains('*') { "targets that match" } else { "the target" };
+    let runs =
+        if used == 1 { "1 test run uses".to_owned() } else { format!("{used} test runs use") };
+    format!("{runs} {targets} {target}, and the limit is {limit}")
 }
 
 fn quoted(names: &[String], separator: &str) -> String {

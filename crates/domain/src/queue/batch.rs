@@ -4,7 +4,7 @@ use crate::time::{Span, Timestamp};
 
 use super::lanes::{meet, obstacle};
 use super::order::OrderKey;
-use super::{Entry, EntryState, LinePosition, Mode, Queue, QueuedReason, Targets, pretest};
+use super::{Entry, LinePosition, Mode, Queue, Targets, pretest};
 
 /// Returns the batch that starts with this entry, and until when it waits to fill; `None` when it
 /// starts now.
@@ -12,7 +12,7 @@ use super::{Entry, EntryState, LinePosition, Mode, Queue, QueuedReason, Targets,
 /// Neighbors in the line are batched, in PARALLEL mode those of one lane. An entry that must be
 /// tested alone never joins a batch, and no later entry is put past it, so the batch ahead of it
 /// gets no larger. Entries that were tested before do not wait again, except for those that return
-/// from a bisection or a pretest, and no batch waits while the queue admits nothing.
+/// from beside the line, and no batch waits while the queue admits nothing.
 pub(super) fn gather<'a>(
     queue: &'a Queue,
     first: &'a Entry,
@@ -31,18 +31,27 @@ pub(super) fn gather<'a>(
     (group, due.filter(|due| waits && *due > at))
 }
 
-/// The size of the filling batch that this entry waits in, and until when it waits; `None` when the
-/// entry does not wait for a batch.
-pub(super) fn filling(queue: &Queue, entry: &Entry) -> Option<(u32, Timestamp)> {
-    queue.header.batch_due?;
+/// A batch that waits to fill.
+pub(super) struct Filling {
+    pub(super) have: u32,
+    /// The most entries that it can have.
+    pub(super) most: u32,
+    pub(super) until: Timestamp,
+}
+
+/// The filling batch that this entry waits in; `None` when the entry does not wait for a batch.
+pub(super) fn filling(queue: &Queue, entry: &Entry) -> Option<Filling> {
+    let due = queue.header.batch_due?;
     let firsts = super::lanes::may_start(queue).filter_map(|key| queue.entry(key.entry()));
     for first in firsts {
         if first.part.is_none() && obstacle(queue, first, &[]).is_none() {
             let (group, until) = gather(queue, first, queue.header.created_at);
-            if let Some(until) = until
+            // What has waited longer than that waits for something else.
+            if let Some(until) = until.filter(|until| *until >= due)
                 && group.iter().any(|member| member.id == entry.id)
             {
-                return Some((u32::try_from(group.len()).unwrap_or(u32::MAX), until));
+                let have = u32::try_from(group.len()).unwrap_or(u32::MAX);
+                return Some(Filling { have, most: most(queue, &group), until });
             }
         }
     }
@@ -77,13 +86,20 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     name.ends_with(tail)
 }
 
-/// Whether no other entry joins a batch. With pretests, it may have up to twice the size with entries that
-/// have passed: these hardly ever make it fail.
+/// The most entries of a batch. With pretests, it may have up to twice the size with entries that have
+/// passed: these hardly ever make it fail.
+fn most(queue: &Queue, group: &[&Entry]) -> u32 {
+    let size = queue.header.settings.batching_min_size;
+    let more = pretest::is_in_force(queue) && group.iter().any(|entry| entry.has_passed());
+    if more { size.saturating_mul(2) } else { size }
+}
+
+/// Whether no other entry joins a batch.
 fn is_full(queue: &Queue, group: &[&Entry]) -> bool {
-    let size = usize::try_from(queue.header.settings.batching_min_size).unwrap_or(usize::MAX);
-    let more = if pretest::is_in_force(queue) { size } else { 0 };
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let untested = group.iter().filter(|entry| !entry.has_passed()).count();
-    untested >= size || group.len() >= size.saturating_add(more)
+    count(untested) >= queue.header.settings.batching_min_size
+        || count(group.len()) >= most(queue, group)
 }
 
 fn may_join(queue: &Queue, entry: &Entry) -> bool {
@@ -146,39 +162,17 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
     false
 }
 
-/// When an entry has waited long enough for its batch to fill.
+/// When an entry has waited long enough for its batch to fill. With pretests, one that returns to the line
+/// from beside it waits, too: others may join it beyond the size of batches.
 fn batch_due(queue: &Queue, entry: &Entry) -> Option<Timestamp> {
     let minutes = queue.header.settings.batching_max_wait_time_minutes;
-    match entry.place {
-        LinePosition::Waiting { since, .. } if queue.header.state.lets_in() => {
-            Some(since.plus(Span::minutes(minutes)))
-        }
-        LinePosition::Anchored { .. }
-            if queue.header.state.lets_in()
-                && has_returned(entry)
-                && pretest::is_in_force(queue) =>
-        {
-            Some(entry.state_changed_at.plus(Span::minutes(minutes)))
-        }
-        LinePosition::Waiting { .. }
-        | LinePosition::Anchored { .. }
-        | LinePosition::Front { .. }
-        | LinePosition::Outside => None,
-    }
-}
-
-/// Whether an entry has returned to the line from a bisection or a pretest and has no run since.
-const fn has_returned(entry: &Entry) -> bool {
-    matches!(
-        entry.state,
-        EntryState::Pending {
-            reason: QueuedReason::BisectionTestRunPassed
-                | QueuedReason::BisectionRequired
-                | QueuedReason::PassedAlone
-                | QueuedReason::ReturnedToLine,
-            ..
-        }
-    )
+    let since = match entry.place {
+        LinePosition::Waiting { since, .. } => Some(since),
+        LinePosition::Anchored { .. } => entry.returned_at.filter(|_| pretest::is_in_force(queue)),
+        LinePosition::Front { .. } | LinePosition::Outside => None,
+    };
+    let since = since.filter(|_| queue.header.state.lets_in());
+    since.map(|since| since.plus(Span::minutes(minutes)))
 }
 
 #[cfg(test)]

@@ -136,6 +136,9 @@ pub struct Entry {
     /// with the target alone.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
     pub reparented: bool,
+    /// When it returned to the line from beside it; `None` once a run has started since.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub returned_at: Option<Timestamp>,
     /// How often its failed checks ran again since it was submitted.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Retries::is_none"))]
     pub retries: Retries,

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ids::{EntryId, PrNumber};
 use crate::time::Timestamp;
 
+use super::capacity::Capacities;
 use super::order::OrderKey;
 use super::started::{Placed, Rank};
 use super::{
     Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun, bisect,
-    capacity, frozen, pretest, red,
+    frozen, pretest, red,
 };
 
 /// The entries in the line, in order.
@@ -70,6 +71,7 @@ pub(super) fn next_to_start<'a>(
     blocked: &mut Vec<Blocked>,
 ) -> Next<'a> {
     let mut until: Option<Timestamp> = None;
+    let capacities = Capacities::of(queue);
     for key in may_start(queue) {
         let Some(entry) = queue.entry(key.entry()) else { continue };
         if is_held(queue, entry) || bisect::waits_for(queue, entry).next().is_some() {
@@ -83,7 +85,12 @@ pub(super) fn next_to_start<'a>(
             continue;
         }
         match group_from(queue, entry, at) {
-            Ok(Next::Start(group)) => return Next::Start(group),
+            Ok(Next::Start(mut group)) => {
+                capacities.fit(&mut group);
+                if !group.is_empty() {
+                    return Next::Start(group);
+                }
+            }
             Ok(Next::Wait(due)) => until = until.into_iter().chain(due).min(),
             // What may be built on a failed run changes with each group that is.
             Err(by) if matches!(by.state, EntryState::PendingFailure { .. }) => {}
@@ -122,20 +129,9 @@ pub(super) fn follows(queue: &Queue, part: &Part) -> bool {
     part.implied && mode == OptimizationMode::BisectionSkipRedundantTests
 }
 
-/// The group that starts with this entry, or the dependency that has no usable candidate.
-fn group_from<'a>(
-    queue: &'a Queue,
-    first: &'a Entry,
-    at: Timestamp,
-) -> Result<Next<'a>, &'a Entry> {
-    match ready_from(queue, first, at) {
-        Ok(Next::Start(group)) if capacity::full(queue, &group).is_some() => Ok(Next::Wait(None)),
-        next => next,
-    }
-}
-
-/// The same without the capacities of targets.
-pub(super) fn ready_from<'a>(
+/// The group that starts with this entry, or the dependency that has no usable candidate. The capacities of
+/// targets are not considered here.
+pub(super) fn group_from<'a>(
     queue: &'a Queue,
     first: &'a Entry,
     at: Timestamp,
@@ -150,7 +146,9 @@ pub(super) fn ready_from<'a>(
         in_line(queue).filter(same).collect()
     } else {
         let (mut group, until) = super::batch::gather(queue, first, at);
-        if until.is_some() {
+        // Entries that have passed do not wait for others that would be pretested without them.
+        let starts_without = first.has_passed() && pretest::separate(queue, &mut group);
+        if until.is_some() && !starts_without {
             return Ok(Next::Wait(until));
         }
         group.retain(|entry| !is_held(queue, entry));

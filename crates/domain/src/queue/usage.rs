@@ -89,11 +89,8 @@ impl Used {
 
 /// What authors have used of their quotas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(from = "BTreeMap<String, Used>", into = "BTreeMap<String, Used>")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(from = "BTreeMap<String, Used>"))]
 pub struct Usage(Arc<BTreeMap<String, Used>>);
 
 impl From<BTreeMap<String, Used>> for Usage {
@@ -102,9 +99,10 @@ impl From<BTreeMap<String, Used>> for Usage {
     }
 }
 
-impl From<Usage> for BTreeMap<String, Used> {
-    fn from(usage: Usage) -> Self {
-        Arc::unwrap_or_clone(usage.0)
+#[cfg(feature = "serde")]
+impl serde::Serialize for Usage {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
     }
 }
 

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::PrNumber;
 
-use super::capacity::Full;
+use super::batch::Filling;
+use super::capacity::{Capacities, Full};
 use super::usage::UsedUp;
 use super::{
     Entry, EntryState, Freeze, HostTroubleKind, LinePosition, PrState, Queue, QueueState,
-    Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, capacity, dependencies,
-    frozen, lanes, quota, red, window,
+    Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, dependencies, frozen,
+    lanes, quota, red, window,
 };
 
 /// The view of an entry.
@@ -42,7 +43,7 @@ pub struct QueueView<'a> {
 
 /// Builds the view of a whole queue.
 pub fn view_queue(queue: &Queue) -> QueueView<'_> {
-    let mut ahead = Ahead::new();
+    let mut ahead = Ahead::new(queue);
     let mut entries = Vec::with_capacity(queue.live());
     for entry in queue.entries_in_order() {
         entries.push(view(queue, entry, &ahead));
@@ -53,7 +54,7 @@ pub fn view_queue(queue: &Queue) -> QueueView<'_> {
 
 /// Builds the view of one live entry; `None` if the pull request has none.
 pub fn view_entry(queue: &Queue, pr: PrNumber) -> Option<EntryView<'_>> {
-    let mut ahead = Ahead::new();
+    let mut ahead = Ahead::new(queue);
     for entry in queue.entries_in_order() {
         if entry.pr == pr {
             return Some(view(queue, entry, &ahead));
@@ -78,16 +79,18 @@ struct Ahead<'a> {
     unbuilt: Vec<&'a Entry>,
     /// With an author limit, the pull requests of each author.
     of_authors: BTreeMap<&'a str, Vec<PrNumber>>,
+    capacities: Capacities<'a>,
 }
 
 impl<'a> Ahead<'a> {
-    const fn new() -> Self {
+    fn new(queue: &'a Queue) -> Self {
         Self {
             count: 0,
             waiting: 0,
             unsettled: Vec::new(),
             unbuilt: Vec::new(),
             of_authors: BTreeMap::new(),
+            capacities: Capacities::of(queue),
         }
     }
 
@@ -382,12 +385,12 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
             None => WaitReason::SlotsFull { used, limit, ahead },
         };
     }
-    if let Some((have, until)) = batch::filling(queue, entry) {
-        return WaitReason::BatchFilling { have, target: settings.batching_min_size, until };
+    if let Some(Filling { have, most, until }) = batch::filling(queue, entry) {
+        return WaitReason::BatchFilling { have, target: most, until };
     }
     match lanes::blocker(queue, entry) {
         Some(by) => ahead.blockers_of(queue, entry, by),
-        None => match capacity::keeps_waiting(queue, entry) {
+        None => match ahead.capacities.keeps_waiting(entry) {
             Some(Full { target, used, limit }) => WaitReason::TargetFull { target, used, limit },
             None => behind_landing(queue).unwrap_or(WaitReason::Unexplained),
         },

@@ -121,7 +121,7 @@ wait_reasons! {
     SlotsFull = "slots_full" { used: u32, limit: u32, ahead: u32 };
     /// Failures have reduced the test slots from `limit` to `window`, and all of them are taken.
     WindowClosed = "window_closed" { used: u32, window: u32, limit: u32, ahead: u32 };
-    /// `used` test runs test pull requests with the impacted target `target`, and no more than `limit` may.
+    /// `used` test runs need `target`, an impacted target or a pattern, and at most `limit` may.
     TargetFull = "target_full" { target: String, used: u32, limit: u32 };
     /// Its batch is not full yet.
     BatchFilling = "batch_filling" { have: u32, target: u32, until: Timestamp };
@@ -159,7 +159,7 @@ wait_reasons! {
     Unexplained = "unexplained";
     /// Its author has `limit` or more pull requests in the line; `prs` are the first of these.
     AuthorLimit = "author_limit" { author: String, limit: u32, prs: Vec<PrNumber> };
-    /// Its author has used up a quota; `of` names its setting. Enough of it is restored at `until`.
+    /// Its author has used up the quota `of`, a setting; the author's next one may enter at `until`.
     Quota = "quota" { author: String, of: String, limit: u32, until: Timestamp };
     /// A freeze keeps it from merging or being tested; it ends at `until`, if it has an end.
     Frozen = "frozen" { until: Option<Timestamp>, reason: Option<String> };

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Awaited, Decision, Effect, EntryState, Fact, FailureCause, FreezeState, PrState, Queue,
-    QueueState, RequestedState, SettingsPatch, awaited, check_invariants,
+    Awaited, Decision, Effect, EntryState, Fact, FailureCause, FreezeState, Mode, PrState, Queue,
+    QueueState, RequestedState, SettingsPatch, Targets, TestRun, awaited, check_invariants,
 };
 use signalbox_domain::testing::World;
 use signalbox_domain::time::Span;
@@ -91,12 +91,40 @@ pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
         assert_eq!(new_effects.iter().filter(starts).count(), 0, "Q5 after {op:?}");
     }
     check_freeze(after, &new_effects, op);
+    check_capacities(after, &new_effects, op);
     if after.queue.header.state != QueueState::Running {
         for entry in after.queue.entries_in_order() {
             let was = before.queue.entry(entry.id).map(|it| it.state.name());
             let entered = was == Some(PrState::NotReady) && entry.state.name() == PrState::Pending;
             assert!(!entered, "Q5: #{} entered by {op:?}", entry.pr);
         }
+    }
+}
+
+/// No run starts that needs more of a target than its capacity.
+fn check_capacities(after: &World, new_effects: &[&Effect], op: &Op) {
+    if after.queue.mode() != Mode::Parallel {
+        return;
+    }
+    for rule in &after.queue.header.settings.target_capacities {
+        let (pattern, limit) = rule.split_once(' ').expect("a rule");
+        let needs_it = |run: &TestRun| {
+            let names = pattern.strip_suffix('*');
+            let matches = |name: &str| names.map_or(name == pattern, |it| name.starts_with(it));
+            let members = run.group.iter().filter_map(|member| after.queue.entry(member.entry));
+            let mut targets = members.map(|entry| entry.applied_targets().map(|it| &it.targets));
+            targets.any(|targets| match targets {
+                None | Some(Targets::All) => true,
+                Some(Targets::Only(targets)) => targets.iter().any(matches),
+            })
+        };
+        let starts = new_effects.iter().any(|effect| match effect {
+            Effect::BuildCandidate(build) => after.queue.run(build.run).is_some_and(needs_it),
+            _ => false,
+        });
+        let running = after.queue.runs().filter(|run| run.status.is_running() && needs_it(run));
+        let limit: usize = limit.parse().expect("a number");
+        assert!(!starts || running.count() <= limit, "{rule} after {op:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     BisectionMode, Command, Effect, Fact, Mode, PrState, RequestedState, Settings, SettingsPatch,
-    TestRun, WaitReason,
+    TestRun, WaitReason, unjustified,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -493,7 +493,7 @@ fn an_invalid_capacity_is_refused_with_its_rule() {
     assert_eq!(refused("ios"), form);
     for rule in ["ios 0", "ios 1001", "ios -1", "ios +1", "ios 02", "ios two", "ios 2.5"] {
         let number = format!(
-            "targetCapacities has an invalid rule: {rule:?} must end with a whole number from 1 to 1000"
+            "targetCapacities has an invalid rule: {rule:?} must end with a whole number from 1 to 1000, as in \"ios 2\""
         );
         assert_eq!(refused(rule), number);
     }
@@ -504,4 +504,40 @@ fn an_invalid_capacity_is_refused_with_its_rule() {
             "{rule}"
         );
     }
+}
+
+#[test]
+fn a_batch_takes_in_none_that_needs_a_full_target() {
+    let targets: [(u32, &[u32]); 3] = [(1, &[FRONTEND]), (2, &[DOCS]), (3, &[FRONTEND, DOCS])];
+    let mut world = lanes(&targets, Rules::default());
+    update(&mut world, capacities(&["t1 1"]), None);
+    submit(&mut world, [1]);
+    build_all(&mut world);
+    let batches = SettingsPatch { batching_max_wait_time_minutes: Some(0), ..in_batches(4) };
+    update(&mut world, batches, None);
+    submit(&mut world, [2, 3]);
+    build_all(&mut world);
+    assert_eq!(tested(&world), [1, 2], "#2 does not need the target that #3 waits for");
+    let full = WaitReason::TargetFull { target: "t1".into(), used: 1, limit: 1 };
+    assert_eq!(waits(&world, 3), full);
+    world.settle();
+    assert_eq!(world.landed.len(), 3);
+}
+
+#[test]
+fn a_batch_that_has_waited_long_enough_waits_for_its_target() {
+    let targets: [(u32, &[u32]); 3] = [(1, &[FRONTEND]), (2, &[FRONTEND]), (3, &[BACKEND])];
+    let mut world = lanes(&targets, Rules::default());
+    update(&mut world, capacities(&["t1 1"]), None);
+    submit(&mut world, [1]);
+    build_all(&mut world);
+    update(&mut world, in_batches(4), None);
+    submit(&mut world, [2]);
+    world.wait(Span::minutes(4));
+    submit(&mut world, [3]);
+    world.wait(Span::minutes(1));
+    world.take_in(&Fact::TimePassed);
+    assert!(matches!(waits(&world, 3), WaitReason::BatchFilling { have: 1, .. }));
+    assert!(matches!(waits(&world, 2), WaitReason::TargetFull { .. }), "{:?}", waits(&world, 2));
+    assert_eq!(unjustified(&world.queue), []);
 }

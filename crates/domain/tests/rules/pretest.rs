@@ -25,6 +25,16 @@ fn none() -> SettingsPatch {
     SettingsPatch::default()
 }
 
+/// Lets everything happen, also what waits for batches to fill.
+fn settle_in_time(world: &mut World) {
+    for _ in 0..4 {
+        world.settle();
+        world.wait(Span::minutes(5));
+        world.take_in(&Fact::TimePassed);
+    }
+    world.settle();
+}
+
 fn threshold(percent: u32) -> SettingsPatch {
     SettingsPatch { pretest_threshold: Some(percent), ..none() }
 }
@@ -112,7 +122,7 @@ fn a_batch_whose_pretest_fails_is_bisected_beside_the_line() {
         submit(&mut world, 1..=6);
         build_all(&mut world);
         assert_eq!(pretested(&world), [(vec![1, 2, 3], 29), (vec![4, 5, 6], 29)]);
-        world.settle();
+        settle_in_time(&mut world);
         let mut landed = world.landed.clone();
         landed.sort_unstable();
         let good: Vec<u32> = (1..=6).filter(|pr| *pr != culprit).collect();
@@ -215,7 +225,7 @@ fn a_member_of_a_pretested_batch_that_needs_what_is_ahead_is_not_blamed() {
         build_all(&mut world);
         assert_eq!(runs(&world), [(vec![1, 2], vec![]), (vec![3, 4], vec![])]);
         checks_end(&mut world, 3);
-        world.settle();
+        settle_in_time(&mut world);
         assert_eq!(world.landed, [1, 2, other]);
     }
 }
@@ -279,30 +289,29 @@ fn passed_members_return_to_the_line_when_their_batch_fails() {
     assert_eq!(runs(&world), [(vec![1, 2, 3], vec![])], "one more than the size");
     checks_end(&mut world, 3);
     assert_eq!(runs(&world), [(vec![3], vec![])], "only #3 is a suspect");
-    let WaitReason::BatchFilling { have, until, .. } = waits(&world, 1) else {
+    let WaitReason::BatchFilling { have, target, until } = waits(&world, 1) else {
         panic!("{:?}", waits(&world, 1));
     };
-    assert_eq!((have, until.since(world.at)), (2, Span::minutes(5)), "others may join them");
+    assert_eq!((have, target), (2, 4), "others may join them");
+    assert_eq!(until.since(world.at), Span::minutes(5));
     world.wait(Span::minutes(5));
     world.take_in(&Fact::TimePassed);
     build_all(&mut world);
     assert_eq!(runs(&world), [(vec![3], vec![]), (vec![1, 2], vec![])]);
     assert_eq!(world.queue.slots_used(), (1, 1));
-    world.settle();
+    settle_in_time(&mut world);
     assert_eq!(world.landed, [1, 2]);
 }
 
 #[test]
 fn one_whose_batch_mates_have_returned_is_not_blamed_without_them() {
-    let wait = Some(0);
     let patch = SettingsPatch { pretest_threshold: Some(1), ..in_batches(2) };
-    let patch = SettingsPatch { batching_max_wait_time_minutes: wait, ..patch };
     let rules = Rules { needs: [(3, 1)].into(), ..bad(&[4]) };
     let mut world = world(&patch, rules);
     let larger = SettingsPatch { batching_min_size: Some(4), ..none() };
     pass_and_return(&mut world, 3..=4, larger);
     assert_eq!(runs(&world), [(vec![1, 2, 3, 4], vec![])]);
-    world.settle();
+    settle_in_time(&mut world);
     assert_eq!(world.landed, [1, 2, 3]);
 }
 
@@ -322,6 +331,6 @@ fn two_that_conflict_with_the_same_one_wait_for_it() {
     let rules = Rules { conflict: [(1, 2), (1, 3)].into(), ..Rules::default() };
     let mut world = world(&in_batches(2), rules);
     submit(&mut world, 1..=3);
-    world.settle();
+    settle_in_time(&mut world);
     assert_eq!(world.landed, [1]);
 }

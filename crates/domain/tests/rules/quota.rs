@@ -201,3 +201,15 @@ fn a_quota_that_is_restored_while_the_queue_admits_none_counts_later() {
     update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
     assert_eq!(in_line(&world), [4]);
 }
+
+#[test]
+fn a_run_that_another_author_interrupts_uses_no_minutes() {
+    let mut world = world(0);
+    update(&mut world, daily(2), None);
+    submit(&mut world, [2]);
+    run_until(&mut world, is_checks);
+    world.wait(Span::minutes(5));
+    world.submit(1, Some(0)).expect("urgent");
+    submit(&mut world, [4]);
+    assert_eq!(in_line(&world), [1, 2, 4], "#1 has interrupted the test run of #2");
+}

@@ -415,10 +415,12 @@ pub(super) fn dissolve(builder: &mut TransitionBuilder, batch: u64, reason: Queu
     for id in members.drain(..landing) {
         builder.change_entry(id, |entry| entry.part = None);
     }
+    let at = builder.at;
     for id in &members {
         let number = builder.number();
         builder.change_entry(*id, |entry| {
             entry.part = None;
+            entry.returned_at = Some(at);
             if let LinePosition::Anchored { .. } = entry.place {
                 entry.place = LinePosition::Anchored { number };
             }

@@ -186,11 +186,12 @@ impl TransitionBuilder {
                 entry.part = None;
                 entry.proven = None;
                 entry.reparented = false;
+                entry.returned_at = None;
                 entry.unready_since = None;
                 entry.entered_line_at = None;
             }
+            EntryState::Testing { .. } => entry.returned_at = None,
             EntryState::Pending { .. }
-            | EntryState::Testing { .. }
             | EntryState::TestsPassed { .. }
             | EntryState::PendingFailure { .. } => {}
         }
@@ -256,7 +257,7 @@ impl TransitionBuilder {
         if let RunStatus::Cancelled { reason } = &status {
             self.decision(Decision::RunCancelled { run: id, reason: *reason });
         }
-        quota::tested(self, &run);
+        quota::tested(self, &run, &status);
         let at = self.at;
         self.change_run(id, |run| {
             run.status = status;

@@ -68,6 +68,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
         proven: None,
         unready_since: None,
         reparented: false,
+        returned_at: None,
         absolved: None,
         retries: Retries::default(),
         dependencies: Vec::new(),

@@ -56,13 +56,16 @@ fn is_built_on(queue: &Queue, entry: &Entry) -> bool {
 }
 
 /// Removes from the end of a group that would be pretested what is not like its first member: entries that
-/// have passed a run before are tested in the line, without the others.
-pub(in super::super) fn separate(queue: &Queue, group: &mut Vec<&Entry>) {
-    let Some(first) = group.first().map(|first| first.has_passed()) else { return };
+/// have passed a run before are tested in the line, without the others. Returns whether there was such an
+/// entry.
+pub(in super::super) fn separate(queue: &Queue, group: &mut Vec<&Entry>) -> bool {
+    let Some(first) = group.first().map(|first| first.has_passed()) else { return false };
     let like_the_first = group.iter().take_while(|it| it.has_passed() == first).count();
-    if like_the_first < group.len() && wanted(queue, group).is_some() {
+    let differs = like_the_first < group.len() && wanted(queue, group).is_some();
+    if differs {
         group.truncate(like_the_first);
     }
+    differs
 }
 
 /// Puts a group beside the line before its first run. A failure there is no evidence while its members
@@ -134,6 +137,8 @@ pub(super) fn return_passed(
         leave::requeue_all_on(builder, entry.pr, reason);
         let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
         builder.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
+        let at = builder.at;
+        builder.change_entry(entry.id, |entry| entry.returned_at = Some(at));
     }
     Some(Behind { prs, since: builder.at, pretest: false, failed: false })
 }

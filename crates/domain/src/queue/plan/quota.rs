@@ -8,7 +8,9 @@ use crate::time::{Span, Timestamp};
 
 use super::super::order::OrderKey;
 use super::super::usage::{Quota, UsedUp};
-use super::super::{Entry, EntryState, Header, Queue, TestRun, lanes};
+use super::super::{
+    Entry, EntryState, Header, Queue, QueuedReason, RunCancelReason, RunStatus, TestRun, lanes,
+};
 use super::advance;
 use super::builder::TransitionBuilder;
 
@@ -62,7 +64,11 @@ pub(super) fn deadline(queue: &Queue) -> Option<Timestamp> {
     if queue.header.usage.is_empty() || !queue.header.state.lets_in() {
         return None;
     }
-    waiting_outside(queue).filter_map(|entry| Some(used_up(queue, entry)?.until)).min()
+    let restored = |entry: &Entry| {
+        let until = used_up(queue, entry)?.until;
+        may_wait(queue, entry).then_some(until)
+    };
+    outside(queue).filter_map(restored).min()
 }
 
 /// Forgets what no longer counts, and puts the entries into the line that may enter it now.
@@ -81,15 +87,25 @@ pub(super) fn entered(builder: &mut TransitionBuilder, entry: &Entry) {
     usage.count(Quota::HourlyPullRequests, settings, &entry.pull_request.author, (at, 1));
 }
 
-/// Counts a test run that ends now, divided among its members.
-pub(super) fn tested(builder: &mut TransitionBuilder, run: &TestRun) {
+/// Counts a test run that ends now, divided among its members. What returns to the line because of others
+/// is tested again, and its author did not cause that.
+pub(super) fn tested(builder: &mut TransitionBuilder, run: &TestRun, ended: &RunStatus) {
     let at = builder.at;
     let Some(built_at) = run.built_at else { return };
     let members = i64::try_from(run.group.len()).unwrap_or(i64::MAX).max(1);
     let seconds = at.since(built_at).micros() / Span::seconds(1).micros() / members;
     let seconds = u32::try_from(seconds).unwrap_or_default();
+    let by_others = match ended {
+        RunStatus::Cancelled { reason: RunCancelReason::Requeued(reason) } => {
+            !matches!(reason, QueuedReason::RestartedByUser | QueuedReason::RestartedByApi)
+        }
+        _ => false,
+    };
     for member in run.group.iter() {
         let Some(entry) = builder.last_version(member.entry) else { continue };
+        if by_others && entry.is_live() {
+            continue;
+        }
         let Header { usage, settings, .. } = &mut builder.queue.header;
         usage.count(Quota::DailyMinutes, settings, &entry.pull_request.author, (at, seconds));
     }
@@ -123,8 +139,9 @@ pub(super) fn admit_next(builder: &mut TransitionBuilder) -> bool {
 pub(super) fn admit_outside(builder: &mut TransitionBuilder, which: impl Fn(&Entry) -> bool) {
     let queue = &builder.queue;
     let mut room = Room::of(queue);
-    let may_enter = |entry: &&Entry| which(entry) && used_up(queue, entry).is_none();
-    let outside = waiting_outside(queue).filter(may_enter);
+    let may_enter =
+        |entry: &&Entry| which(entry) && used_up(queue, entry).is_none() && may_wait(queue, entry);
+    let outside = outside(queue).filter(may_enter);
     let admitted: Vec<EntryId> =
         outside.filter(|it| room.admits(it)).map(|entry| entry.id).collect();
     for id in admitted {
@@ -132,9 +149,13 @@ pub(super) fn admit_outside(builder: &mut TransitionBuilder, which: impl Fn(&Ent
     }
 }
 
-/// The entries that only the queue keeps outside the line, the one that has waited longest first.
-fn waiting_outside(queue: &Queue) -> impl Iterator<Item = &Entry> {
+/// The entries outside the line, the one that has been there longest first.
+fn outside(queue: &Queue) -> impl Iterator<Item = &Entry> {
     let outside = queue.line.range(OrderKey::first_outside()..);
-    let outside = outside.filter_map(|key| queue.entry(key.entry()));
-    outside.filter(|entry| entry.state == EntryState::NotReady && super::is_ready(queue, entry))
+    outside.filter_map(|key| queue.entry(key.entry()))
+}
+
+/// Whether only the queue keeps an entry outside the line.
+fn may_wait(queue: &Queue, entry: &Entry) -> bool {
+    entry.state == EntryState::NotReady && super::is_ready(queue, entry)
 }

@@ -134,10 +134,10 @@ settings! {
     impacted_target_rules: Vec<String> = Vec::new(),
         "impactedTargetRules", "Impacted target rules", Testing,
         SettingKind::Lines(LineSyntax::TargetRule);
-    /// Capacities of targets: the most test runs at the same time that test pull requests with a target. At
-    /// most 100 rules of at most 255 bytes, each a target name, in which `*` matches any text, followed by a
-    /// whole number from 1 to 1000: `ios 2`. A pull request that impacts all targets counts for each rule.
-    /// Without effect in SINGLE mode.
+    /// How many test runs at the same time may test pull requests that impact a target. At most 100 rules of
+    /// at most 255 bytes, each a target name, in which `*` matches any text, and a whole number from 1 to
+    /// 1000: `ios 2`. A pull request that impacts all targets counts for every rule. Without effect in SINGLE
+    /// mode.
     target_capacities: Vec<String> = Vec::new(),
         "targetCapacities", "Target capacities", Testing,
         SettingKind::Lines(LineSyntax::Capacity);
@@ -185,13 +185,13 @@ settings! {
     /// Whether pull requests are tested in batches.
     batch: bool = false,
         "batch", "Batching", Batching, SettingKind::Flag;
-    /// The most minutes that a batch waits to fill. With pretests in force, pull requests that return to the
-    /// line from a bisection or a pretest wait as long for others to join them.
+    /// The most minutes that a batch waits to fill. While the queue pretests, pull requests that return to
+    /// the line from a bisection or a pretest wait as long for others to join them.
     batching_max_wait_time_minutes: u32 = 5,
         "batchingMaxWaitTimeMinutes", "Batch wait", Batching, whole(0, WEEK, "minutes");
     /// The most pull requests in a batch. A full batch does not wait for more. With
-    /// `pretestThreshold` above 0, pull requests that have passed a test run before can exceed it by up
-    /// to half.
+    /// `pretestThreshold` above 0, pull requests that have passed a test run before can exceed it, up to
+    /// twice the size.
     batching_min_size: u32 = 4,
         "batchingMinSize", "Batch size", Batching, whole(1, 1000, "");
     /// Whether test branches get a draft pull request, on hosts that have draft pull requests.
