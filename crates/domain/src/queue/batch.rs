@@ -162,13 +162,15 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
     false
 }
 
-/// When an entry has waited long enough for its batch to fill. With pretests, one that returns to the line
-/// from beside it waits, too: others may join it beyond the size of batches.
+/// When an entry has waited long enough for its batch to fill. With pretests, one that has passed and
+/// returns to the line from beside it waits, too: others may join it beyond the size of batches.
 fn batch_due(queue: &Queue, entry: &Entry) -> Option<Timestamp> {
     let minutes = queue.header.settings.batching_max_wait_time_minutes;
     let since = match entry.place {
         LinePosition::Waiting { since, .. } => Some(since),
-        LinePosition::Anchored { .. } => entry.returned_at.filter(|_| pretest::is_in_force(queue)),
+        LinePosition::Anchored { .. } => {
+            entry.returned_at.filter(|_| entry.has_passed() && pretest::is_in_force(queue))
+        }
         LinePosition::Front { .. } | LinePosition::Outside => None,
     };
     let since = since.filter(|_| queue.header.state.lets_in());

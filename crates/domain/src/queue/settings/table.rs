@@ -185,8 +185,8 @@ settings! {
     /// Whether pull requests are tested in batches.
     batch: bool = false,
         "batch", "Batching", Batching, SettingKind::Flag;
-    /// The most minutes that a batch waits to fill. While the queue pretests, pull requests that return to
-    /// the line from a bisection or a pretest wait as long for others to join them.
+    /// The most minutes that a batch waits to fill. While the queue pretests, pull requests that have
+    /// passed a bisection or a pretest and return to the line wait as long for others to join them.
     batching_max_wait_time_minutes: u32 = 5,
         "batchingMaxWaitTimeMinutes", "Batch wait", Batching, whole(0, WEEK, "minutes");
     /// The most pull requests in a batch. A full batch does not wait for more. With
