@@ -10,7 +10,7 @@ use crate::{Areas, Sample, Stream};
 
 /// The minutes of the counted pull requests in the queue of an oracle with so many slots.
 ///
-/// It tests each pull request once, in the order of submission, on top of exactly those that merge. One
+/// It tests each pull request once, in the order of submission, on top of exactly the ones that merge. One
 /// that fails leaves when its tests end. One that merges also waits for earlier ones that merge and
 /// share an area with it. A queue can be faster only by batches, where slots are scarce, by optimistic
 /// merging, or by another order.

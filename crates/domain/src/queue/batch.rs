@@ -11,8 +11,8 @@ use super::{Entry, LinePosition, Mode, Queue, Targets, pretest};
 ///
 /// Neighbors in the line are batched, in PARALLEL mode those of one lane. An entry that must be
 /// tested alone never joins a batch, and no later entry is put past it, so the batch ahead of it
-/// gets no larger. Entries that were tested before do not wait again, except for those that return
-/// from beside the line, and no batch waits while the queue admits nothing.
+/// gets no larger. Entries that were tested before do not wait again, except for entries that
+/// have passed beside the line and return, and no batch waits while the queue admits nothing.
 pub(super) fn gather<'a>(
     queue: &'a Queue,
     first: &'a Entry,

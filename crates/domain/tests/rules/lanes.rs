@@ -507,7 +507,7 @@ fn an_invalid_capacity_is_refused_with_its_rule() {
 }
 
 #[test]
-fn a_batch_takes_in_none_that_needs_a_full_target() {
+fn a_batch_accepts_none_that_needs_a_full_target() {
     let targets: [(u32, &[u32]); 3] = [(1, &[FRONTEND]), (2, &[DOCS]), (3, &[FRONTEND, DOCS])];
     let mut world = lanes(&targets, Rules::default());
     update(&mut world, capacities(&["t1 1"]), None);

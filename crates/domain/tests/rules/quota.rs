@@ -140,7 +140,7 @@ fn an_author_enters_the_line_only_so_often_within_an_hour() {
     let wait = until.since(world.at);
     assert!(wait > Span::hours(1) && wait <= Span::minutes(65), "{wait:?}");
     world.settle();
-    assert_eq!(world.landed, [2, 4, 1], "those that have merged count, too");
+    assert_eq!(world.landed, [2, 4, 1], "merged ones count, too");
     assert_eq!(next_deadline(&world.queue), Some(until));
     wait_for_the_deadline(&mut world);
     assert_eq!(in_line(&world), [6, 8]);
