@@ -95,12 +95,11 @@ pub(super) fn tested(builder: &mut TransitionBuilder, run: &TestRun, ended: &Run
     let members = i64::try_from(run.group.len()).unwrap_or(i64::MAX).max(1);
     let seconds = at.since(built_at).micros() / Span::seconds(1).micros() / members;
     let seconds = u32::try_from(seconds).unwrap_or_default();
-    let by_others = match ended {
-        RunStatus::Cancelled { reason: RunCancelReason::Requeued(reason) } => {
-            !matches!(reason, QueuedReason::RestartedByUser | QueuedReason::RestartedByApi)
-        }
-        _ => false,
-    };
+    let own = [QueuedReason::RestartedByUser, QueuedReason::RestartedByApi];
+    let by_others = matches!(
+        ended,
+        RunStatus::Cancelled { reason: RunCancelReason::Requeued(reason) } if !own.contains(reason)
+    );
     for member in run.group.iter() {
         let Some(entry) = builder.last_version(member.entry) else { continue };
         if by_others && entry.is_live() {
