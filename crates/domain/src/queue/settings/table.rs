@@ -278,8 +278,8 @@ settings! {
     author_hourly_limit: u32 = 0,
         "authorHourlyLimit", "Hourly author limit", Testing, whole(0, 1000, "pull requests");
     /// The most minutes of test runs within 24 hours for the pull requests of one author, counted in periods
-    /// of 4 hours; 0 means no limit. A test run counts when it ends, divided among its pull requests. When the minutes are used
-    /// up, further pull requests wait outside the line; urgent ones always enter it.
+    /// of 4 hours; 0 means no limit. A test run counts when it ends, divided among its pull requests. When the
+    /// minutes are used up, further pull requests wait outside the line; urgent ones always enter it.
     author_daily_minutes: u32 = 0,
         "authorDailyMinutes", "Daily test minutes per author", Testing,
         whole(0, 100_000, "minutes");
