@@ -52,7 +52,7 @@ test-unit:
 # Model tests of queues and flaky tests with many more random histories
 [group('test')]
 model CASES='100000':
-    SIGNALBOX_PROPTEST_CASES={{CASES}} cargo test --release -p signalbox-domain --test model --test flaky_model
+    SIGNALBOX_PROPTEST_CASES={{CASES}} cargo test --release -p signalbox-domain --test model --test flaky_model --test rules
 
 # Mutation tests of the planner and the rules: tests must catch at least 95 %. Takes hours; writes
 # target/mutants.out. Survivors are listed with reasons in docs/contributing/mutants.md

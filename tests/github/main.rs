@@ -4,6 +4,7 @@ mod day;
 mod dependencies;
 mod evidence;
 mod fairness;
+mod freezes;
 mod system;
 mod targets;
 

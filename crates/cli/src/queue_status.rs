@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use signalbox_client::{
-    Client, EntriesPage, EntriesQuery, Entry, Freeze, QueueList, QueueRef, QueueStatus, Reply, Repo,
+    Client, EntriesPage, EntriesQuery, Entry, Freeze, PartialFreeze, QueueList, QueueRef,
+    QueueStatus, Reply, Repo,
 };
 use signalbox_domain::queue::{PrState, QueueStateName};
 use signalbox_domain::time::{Span, Timestamp};
@@ -93,16 +94,27 @@ pub(crate) fn described(status: &Status, place: &QueueArgs, now: Timestamp) -> S
     let entries = &queue.enqueued_pull_requests;
     let count = counted(entries.len() as u64, "pull request");
     let freeze = queue.freeze.as_ref().map_or_else(String::new, freeze);
-    let head = format!("{}: {state}{freeze}, {count}", one_line(&queue.branch));
+    let partial: String = queue.partial_freezes.iter().map(partial_freeze).collect();
+    let head = format!("{}: {state}{freeze}, {count}{partial}", one_line(&queue.branch));
     let lines = entries.iter().map(|entry| format!("\n  {}", line(&entry.value)));
     head + &lines.collect::<String>() + &failures(status, place, now)
 }
 
 /// The freeze in force, such as `, frozen until 2027-01-04T08:00:00.000Z (holidays)`.
 fn freeze(freeze: &Freeze) -> String {
-    let until = freeze.until.as_ref().map_or_else(String::new, |until| format!(" until {until}"));
-    let reason = freeze.reason.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
-    format!(", frozen{}", one_line(&format!("{until}{reason}")))
+    format!(", {}", frozen(freeze.until.as_deref(), freeze.reason.as_deref()))
+}
+
+/// A line for a freeze of some pull requests, such as `target:ios-*: frozen until …`.
+fn partial_freeze(freeze: &PartialFreeze) -> String {
+    let frozen = frozen(freeze.until.as_deref(), freeze.reason.as_deref());
+    format!("\n  {}: {frozen}", one_line(&freeze.scope))
+}
+
+fn frozen(until: Option<&str>, reason: Option<&str>) -> String {
+    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+    let reason = reason.map_or_else(String::new, |it| format!(" ({it})"));
+    format!("frozen{}", one_line(&format!("{until}{reason}")))
 }
 
 fn failures(status: &Status, place: &QueueArgs, now: Timestamp) -> String {
@@ -171,6 +183,13 @@ mod tests {
             shown(until, Some("the\nholidays")),
             ", frozen until 2027-01-04T08:00:00.000Z (the holidays)"
         );
+    }
+
+    #[test]
+    fn a_freeze_of_some_pull_requests_has_its_scope() {
+        let scope = "target:ios-*; !label:docs".to_owned();
+        let of = PartialFreeze { scope, until: None, reason: Some("train".to_owned()) };
+        assert_eq!(partial_freeze(&of), "\n  target:ios-*; !label:docs: frozen (train)");
     }
 
     #[test]

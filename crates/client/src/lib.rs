@@ -45,8 +45,8 @@ pub use imports::{
 };
 pub use queues::{
     BatchingRule, EntriesPage, EntriesQuery, Entry, Exit, Freeze, LandedChange, ListedQueue,
-    Passage, PassageStep, Priority, Proof, QueueChange, QueueList, QueueRef, QueueStatus, Repo,
-    RequestedState, Setting,
+    PartialFreeze, Passage, PassageStep, Priority, Proof, QueueChange, QueueList, QueueRef,
+    QueueStatus, Repo, RequestedState, Setting,
 };
 pub use reply::{Done, Reply};
 pub use reqwest::StatusCode;

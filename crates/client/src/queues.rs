@@ -102,9 +102,23 @@ pub struct QueueStatus {
     /// The pull requests in it.
     #[serde(default)]
     pub enqueued_pull_requests: Vec<Reply<Entry>>,
-    /// The freeze in force.
+    /// The freeze in force that applies to all pull requests.
     #[serde(default)]
     pub freeze: Option<Freeze>,
+    /// The freezes in force that apply only to some.
+    #[serde(default)]
+    pub partial_freezes: Vec<PartialFreeze>,
+}
+
+/// A freeze of some pull requests.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PartialFreeze {
+    /// The labels and impacted targets that it applies to.
+    pub scope: String,
+    /// When it ends; `None` for a freeze without an end.
+    pub until: Option<String>,
+    /// Its reason.
+    pub reason: Option<String>,
 }
 
 /// A freeze: only urgent pull requests merge.

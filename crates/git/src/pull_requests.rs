@@ -185,6 +185,7 @@ impl PlainGitHost {
             draft: it.draft,
             mergeability: Mergeability::Mergeable,
             url,
+            labels: Vec::new(),
         }
     }
 

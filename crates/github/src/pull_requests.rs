@@ -66,6 +66,7 @@ pub(crate) fn shown(repo: &RepoName, pull: &wire::Pull) -> Result<PullRequest, H
         draft: pull.draft.unwrap_or(false),
         mergeability: mergeability(pull, state),
         url: pull.html_url.clone().unwrap_or_default(),
+        labels: pull.labels.iter().map(|label| label.name.clone()).collect(),
     })
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Pull {
     pub(crate) html_url: Option<String>,
     /// How many comments there are; not in lists.
     pub(crate) comments: Option<u64>,
+    #[serde(default)]
+    pub(crate) labels: Vec<Label>,
     pub(crate) head: End,
     pub(crate) base: End,
 }

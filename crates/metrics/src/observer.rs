@@ -326,7 +326,9 @@ impl Observer for PrometheusObserver {
                         }
                         Decision::Excused { .. } => self.checks_excused.inc(),
                         Decision::HeldByRedTarget { .. } => self.red_target_holds.inc(),
-                        Decision::FreezeStarted { .. } => self.freezes.inc(),
+                        Decision::FreezeStarted { .. } | Decision::PartialFreezeStarted { .. } => {
+                            self.freezes.inc()
+                        }
                         Decision::Reparented { .. } => self.runs_reparented.inc(),
                         Decision::Pretested { .. } => self.runs_pretested.inc(),
                         Decision::WindowResized { from, to, .. } => {

@@ -5,7 +5,7 @@ use signalbox_domain::ports::{Forge, StatusState};
 use signalbox_domain::queue::{
     Composition, CompositionCheck, Entry, EntryState, Exit, PrState, Queue, WaitReason, view_entry,
 };
-use signalbox_wording::{Named as _, blame, composition, wait};
+use signalbox_wording::{Named as _, blame, composition, frozen, wait};
 
 /// The labels of states: `signalbox: testing`.
 pub(super) const LABELS: [(PrState, &str); 5] = [
@@ -61,6 +61,16 @@ fn of_check(checked: &Composition, neutral: &impl Fn(&[String]) -> String) -> St
     format!("{}{list}", composition(checked))
 }
 
+/// The freeze that keeps a passed entry from landing.
+fn freeze(queue: &Queue, entry: &Entry) -> Option<String> {
+    let is_passed = matches!(entry.state, EntryState::TestsPassed { .. });
+    queue.header.freeze.in_force.as_ref().filter(|_| is_passed)?;
+    let WaitReason::Frozen { until, reason } = view_entry(queue, entry.pr)?.waits? else {
+        return None;
+    };
+    Some(frozen(until, reason.as_deref()))
+}
+
 impl AnnouncementText {
     /// `newer` is the pull request's present head, if it landed with an older one.
     pub(super) fn of(queue: &Queue, entry: &Entry, forge: &dyn Forge, newer: Option<&Sha>) -> Self {
@@ -70,6 +80,7 @@ impl AnnouncementText {
                 list.iter().take(20).map(|it| format!("\n- {}", forge.neutral(it))).collect();
             items.concat()
         };
+        let frozen = freeze(queue, entry);
         let (state, why, more) = match &entry.state {
             EntryState::NotReady => {
                 let missing = entry.readiness(&queue.header).missing();
@@ -79,6 +90,7 @@ impl AnnouncementText {
                         matches!(
                             reason,
                             WaitReason::AuthorLimit { .. }
+                                | WaitReason::Frozen { .. }
                                 | WaitReason::Quota { .. }
                                 | WaitReason::DependencyCycle { .. }
                         )
@@ -100,7 +112,9 @@ impl AnnouncementText {
                     format!("The test branch is {}.", forge.neutral(run.branch.as_str()))
                 });
                 let more = more.filter(|_| matches!(entry.state, EntryState::Testing { .. }));
-                (StatusState::Pending, None, more.unwrap_or_default())
+                let held = frozen.as_ref().map(|frozen| format!("It has passed, but {frozen}."));
+                let more = more.or_else(|| Some(forge.neutral(&held?)));
+                (StatusState::Pending, frozen, more.unwrap_or_default())
             }
             EntryState::Ended(Exit::Merged { sha, tested_tree, landed_tree, proof, .. }) => {
                 let mut more =

@@ -16,6 +16,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::{Span, Timestamp};
 
+use super::announcement_words::LABELS;
 use super::submit::SubmitOptions;
 use super::{CommentCommand, Error, QueueContext, QueueService};
 
@@ -151,10 +152,12 @@ impl HintService {
             Hint::Checks(sha) => self.checks(repository, sha).await,
             Hint::Comment { pr, id } => return self.comment(repository, *pr, *id).await,
             Hint::Labelled { pr, label, by } => {
-                return self.label(repository, *pr, label, by, true).await;
+                self.label(repository, *pr, label, by, true).await?;
+                self.labels_changed(repository, *pr, label).await
             }
             Hint::Unlabelled { pr, label, by } => {
-                return self.label(repository, *pr, label, by, false).await;
+                self.label(repository, *pr, label, by, false).await?;
+                self.labels_changed(repository, *pr, label).await
             }
         };
         match done {
@@ -361,6 +364,23 @@ impl HintService {
     ) -> Result<(), Error> {
         let queue = self.queues.find(repository.org, repository, branch).await?;
         self.queues.step(queue, repository, branch, Input::Command(command), None).await.map(drop)
+    }
+
+    /// Reads a pull request again whose labels somebody has changed, because freezes may name them; not
+    /// for labels that show a state, or that submit it.
+    async fn labels_changed(
+        &self,
+        repository: &Repository,
+        pr: PrNumber,
+        label: &str,
+    ) -> Result<(), Error> {
+        let queues = self.queues(repository).await?;
+        let commands = queues.iter().map(|(_, queue)| &*queue.header.settings.enqueueing_label);
+        let mut own = LABELS.iter().map(|(_, own)| *own).chain(commands);
+        if own.any(|own| own.eq_ignore_ascii_case(label)) {
+            return Ok(());
+        }
+        self.pull_request(repository, pr).await
     }
 
     /// Handles the enqueueing label, if commands by label are on: adding it submits, removing it

@@ -116,6 +116,13 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
             let until = until.map(|until| until.to_string());
             tracing::info!(queue.id = %queue.id, until, reason, "a freeze is in force");
         }
+        Decision::PartialFreezeStarted { scope, until, reason } => {
+            let until = until.map(|until| until.to_string());
+            tracing::info!(queue.id = %queue.id, %scope, until, reason, "a partial freeze is in force");
+        }
+        Decision::PartialFreezeEnded { scope } => {
+            tracing::info!(queue.id = %queue.id, %scope, "a partial freeze has ended");
+        }
         Decision::FreezeEnded => tracing::info!(queue.id = %queue.id, "the freeze has ended"),
         Decision::Reparented { run, prs } => {
             let prs: Vec<String> = prs.iter().map(ToString::to_string).collect();

@@ -11,6 +11,9 @@ use super::{Named, Tone, Word, word};
 pub fn reason(reason: Reason) -> Option<Word> {
     match reason {
         Reason::Started | Reason::NoLongerReady => None,
+        Reason::Frozen => {
+            Some(word("Frozen", "pause", Tone::Waiting, "a freeze began that applies to it"))
+        }
         Reason::Submitted(reason) => Some(reason.named()),
         Reason::Queued(reason) => Some(reason.named()),
         Reason::Passed(reason) => Some(reason.named()),
@@ -128,6 +131,12 @@ impl Named for QueuedReason {
                 "restart",
                 Tone::Quiet,
                 "it passed on the target branch alone, and is tested again in the line",
+            ),
+            Self::PredecessorFrozen => word(
+                "Pull request ahead frozen",
+                "switch",
+                Tone::Quiet,
+                "a freeze began for a pull request ahead, or for one that it was tested with",
             ),
             Self::TargetsChanged => {
                 word("Targets changed", "switch", Tone::Quiet, "its impacted targets changed")

@@ -45,6 +45,7 @@ impl FakeHost {
                     draft: false,
                     mergeability: Mergeability::Mergeable,
                     url: format!("https://git.test/{}/{}/pull/{number}", name.owner, name.name),
+                    labels: Vec::new(),
                 },
             );
             number

@@ -4,7 +4,9 @@
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
 
-use super::{Actor, Mismatch, PrState, QueueStateName, Reason, Retry, RunCancelReason};
+use super::{
+    Actor, FreezeScope, Mismatch, PrState, QueueStateName, Reason, Retry, RunCancelReason,
+};
 use crate::words::words;
 
 words!(
@@ -183,6 +185,20 @@ pub enum Decision {
     },
     /// The freeze ended.
     FreezeEnded,
+    /// A freeze that applies only to some pull requests began, or its end or reason changed.
+    PartialFreezeStarted {
+        /// The pull requests that it applies to.
+        scope: FreezeScope,
+        /// When it ends; `None` for a freeze without an end.
+        until: Option<Timestamp>,
+        /// The reason given in its rule.
+        reason: Option<String>,
+    },
+    /// A freeze that applied only to some pull requests ended.
+    PartialFreezeEnded {
+        /// The pull requests that it applied to.
+        scope: FreezeScope,
+    },
     /// A run failed while runs ahead of it were unfinished. Its pull requests are tested beside the line,
     /// and those behind it start without them.
     Reparented {

@@ -11,8 +11,8 @@ use super::freeze::prolonged;
 use super::lanes::{in_line, meet};
 use super::view::freeze;
 use super::{
-    Entry, EntryState, LinePosition, Move, PassReason, Queue, QueueState, TestRun, WaitReason,
-    bisect, view_entry,
+    Entry, EntryState, FreezeScope, LinePosition, Move, PassReason, Queue, QueueState, TestRun,
+    WaitReason, bisect, view_entry,
 };
 
 /// The percentile of earlier durations that counts as the usual one: the median.
@@ -115,7 +115,8 @@ fn with_freezes(queue: &Queue, entry: &Entry, time: Span, now: Timestamp) -> Opt
     let is_delayed =
         !settings.test_while_frozen && matches!(entry.state, EntryState::Pending { .. });
     let (before, rest) = if is_delayed { (Span::ZERO, time) } else { (time, Span::ZERO) };
-    let rest = prolonged(&settings.freezes, now.plus(before), rest)?;
+    let applies = |scope: &FreezeScope| scope.covers(entry);
+    let rest = prolonged(&settings.freezes, applies, now.plus(before), rest)?;
     Some(Span::from_micros(before.micros().saturating_add(rest.micros())))
 }
 

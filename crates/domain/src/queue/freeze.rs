@@ -7,6 +7,8 @@ use jiff::{Error, ToSpan as _};
 
 use crate::time::{Span, Timestamp};
 
+use super::{FreezeScope, InvalidScope};
+
 /// A freeze in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -17,12 +19,27 @@ pub struct Freeze {
     pub reason: Option<String>,
 }
 
-/// The freeze at a point in time, and when that next changes.
+/// A freeze in force that applies only to some pull requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PartialFreeze {
+    /// The pull requests that it applies to.
+    pub scope: FreezeScope,
+    /// When it ends; `None` for a freeze without an end.
+    pub until: Option<Timestamp>,
+    /// The reason given in its rule.
+    pub reason: Option<String>,
+}
+
+/// The freezes at a point in time, and when they next change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct FreezeState {
-    /// The freeze in force.
+    /// The freeze in force that applies to all pull requests.
     pub in_force: Option<Freeze>,
+    /// The freezes in force that apply only to some, in the order of their rules.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub partial: Vec<PartialFreeze>,
     /// When a period begins or ends next, so that the rules must be evaluated again; `None` if none
     /// does.
     pub due: Option<Timestamp>,
@@ -36,45 +53,62 @@ impl FreezeState {
     /// Evaluates the rules of the setting at a point in time. Invalid rules are ignored.
     pub fn at(rules: &[String], at: Timestamp) -> Self {
         let rules: Vec<Rule> = rules.iter().filter_map(|text| Rule::parse(text).ok()).collect();
-        let near =
-            |at| rules.iter().flat_map(move |rule| rule.periods(at).map(move |it| (rule, it)));
-        let covering = |at| near(at).filter(move |(_, period)| period.contains(at));
-        let bounds = near(at).flat_map(|(_, period)| [period.from, period.until]);
-        let due = bounds.filter(|bound| at < *bound && *bound < OPEN).min();
-        if covering(at).next().is_none() {
-            return Self { in_force: None, due };
-        }
-        let mut until = Some(at);
-        for _ in 0..LINKED {
-            match until.and_then(|until| covering(until).map(|(_, period)| period.until).max()) {
-                Some(later) => until = Some(later).filter(|later| *later < OPEN),
-                None => break,
-            }
-        }
-        // The last of the linked periods may have another one behind it.
-        let until = until.filter(|until| covering(*until).next().is_none());
-        let reason = covering(at).find_map(|(rule, _)| rule.reason.clone());
-        Self { in_force: Some(Freeze { until, reason }), due }
+        let due = rules.iter().filter_map(|rule| rule.next_bound(at)).min();
+        let (partial, whole): (Vec<Rule>, Vec<Rule>) =
+            rules.into_iter().partition(|rule| rule.scope.is_some());
+        let partial = partial.into_iter().filter_map(|mut rule| {
+            let Freeze { until, reason } = in_force(std::slice::from_ref(&rule), at)?;
+            Some(PartialFreeze { scope: rule.scope.take()?, until, reason })
+        });
+        Self { in_force: in_force(&whole, at), partial: partial.collect(), due }
     }
 
     /// Whether no freeze is in force and none is due, as without rules.
     #[cfg(feature = "serde")]
     pub(super) const fn is_empty(&self) -> bool {
-        self.in_force.is_none() && self.due.is_none()
+        self.in_force.is_none() && self.partial.is_empty() && self.due.is_none()
     }
 }
 
+/// The freeze of some rules at a point in time, if one of them has a period then.
+fn in_force(rules: &[Rule], at: Timestamp) -> Option<Freeze> {
+    let covering = |at| {
+        let near = rules.iter().flat_map(move |rule| rule.periods(at).map(move |it| (rule, it)));
+        near.filter(move |(_, period)| period.contains(at))
+    };
+    covering(at).next()?;
+    let mut until = Some(at);
+    for _ in 0..LINKED {
+        match until.and_then(|until| covering(until).map(|(_, period)| period.until).max()) {
+            Some(later) => until = Some(later).filter(|later| *later < OPEN),
+            None => break,
+        }
+    }
+    // The last of the linked periods may have another one behind it.
+    let until = until.filter(|until| covering(*until).next().is_none());
+    let reason = covering(at).find_map(|(rule, _)| rule.reason.clone());
+    Some(Freeze { until, reason })
+}
+
 /// How long a wait from `at` on lasts, if its time passes only outside freezes and it may not end in
-/// one; `None` if it does not end, or after too many freezes to count.
-pub(super) fn prolonged(rules: &[String], at: Timestamp, wait: Span) -> Option<Span> {
+/// one; `None` if it does not end, or after too many freezes to count. Freezes with a scope count if it
+/// applies.
+pub(super) fn prolonged(
+    rules: &[String],
+    applies: impl Fn(&FreezeScope) -> bool,
+    at: Timestamp,
+    wait: Span,
+) -> Option<Span> {
+    let rules = rules.iter().filter_map(|text| Rule::parse(text).ok());
+    let rules: Vec<Rule> = rules.filter(|rule| rule.scope.as_ref().is_none_or(&applies)).collect();
     let (mut now, mut left) = (at, wait);
     for _ in 0..4 * LINKED {
-        let state = FreezeState::at(rules, now);
-        if let Some(freeze) = state.in_force {
+        if let Some(freeze) = in_force(&rules, now) {
             now = freeze.until?;
             continue;
         }
-        let open = state.due.map(|due| due.since(now)).filter(|open| *open <= left);
+        let due = rules.iter().filter_map(|rule| rule.next_bound(now)).min();
+        let open = due.map(|due| due.since(now)).filter(|open| *open <= left);
         let Some(open) = open else { return Some(now.plus(left).since(at)) };
         now = now.plus(open);
         left = Span::from_micros(left.micros() - open.micros());
@@ -87,7 +121,7 @@ pub(super) fn prolonged(rules: &[String], at: Timestamp, wait: Span) -> Option<S
 pub enum InvalidFreeze {
     /// The text does not have the form of a rule.
     #[error(
-        "{0:?} is not of the form START/END[TIME ZONE] REASON, such as \
+        "{0:?} is not of the form START/END[TIME ZONE]{{SCOPE}} REASON, such as \
          \"Fri 16:00/Mon 08:00[Europe/Berlin] weekend\", \"22:00/06:00[UTC]\" or \
          \"2026-12-21T00:00/2027-01-04T08:00[America/New_York]\""
     )]
@@ -98,6 +132,9 @@ pub enum InvalidFreeze {
     /// Its end is not after its start, or too far in the future.
     #[error("{0:?}: the end must be after the start, and before the year 9999")]
     End(String),
+    /// Its scope is not a list of labels and targets.
+    #[error("{0:?}: {1}")]
+    Scope(String, InvalidScope),
     /// It has a comma, which separates rules on the command line, or a line break, which separates them
     /// on pages.
     #[error("{0:?} must not contain commas or control characters")]
@@ -119,6 +156,8 @@ pub fn is_endless_freeze(rule: &str) -> bool {
 struct Rule {
     times: Times,
     zone: TimeZone,
+    /// `None` if it applies to all pull requests.
+    scope: Option<FreezeScope>,
     reason: Option<String>,
 }
 
@@ -152,17 +191,32 @@ impl Rule {
         }
         let form = || InvalidFreeze::Form(text.to_owned());
         let (times, rest) = text.split_once('[').ok_or_else(form)?;
-        let (zone, reason) = rest.split_once(']').ok_or_else(form)?;
+        let (zone, rest) = rest.split_once(']').ok_or_else(form)?;
         let (from, until) = times.split_once('/').ok_or_else(form)?;
         let unknown = || InvalidFreeze::UnknownZone(zone.to_owned());
         let times = Times::parse(from.trim(), until.trim()).ok_or_else(form)?;
         let zone = TimeZone::get(zone).ok().filter(|it| !it.is_unknown()).ok_or_else(unknown)?;
+        let (scope, reason) = match rest.strip_prefix('{') {
+            Some(scoped) => {
+                let invalid = |it| InvalidFreeze::Scope(text.to_owned(), it);
+                let (scope, reason) =
+                    scoped.split_once('}').ok_or(InvalidScope).map_err(invalid)?;
+                (Some(FreezeScope::parse(scope).map_err(invalid)?), reason)
+            }
+            None => (None, rest),
+        };
         let reason = Some(reason.trim()).filter(|reason| !reason.is_empty());
-        let rule = Self { times, zone, reason: reason.map(ToOwned::to_owned) };
+        let rule = Self { times, zone, scope, reason: reason.map(ToOwned::to_owned) };
         let near = Timestamp::from_unix_seconds(0);
         let is_valid = !rule.times.is_always() && rule.periods(near).all(|it| it.from < it.until);
         let has_periods = rule.periods(near).next().is_some();
         if is_valid && has_periods { Ok(rule) } else { Err(InvalidFreeze::End(text.to_owned())) }
+    }
+
+    /// When a period begins or ends next.
+    fn next_bound(&self, at: Timestamp) -> Option<Timestamp> {
+        let bounds = self.periods(at).flat_map(|period| [period.from, period.until]);
+        bounds.filter(|bound| at < *bound && *bound < OPEN).min()
     }
 
     /// The periods of the rule around a time, in order: at least the one that covers it, and the next.

@@ -7,7 +7,7 @@ fn at(text: &str) -> Timestamp {
 /// The state as `frozen until END REASON`, or `free until START`.
 fn state(rules: &[&str], now: &str) -> String {
     let rules: Vec<String> = rules.iter().map(|&rule| rule.to_owned()).collect();
-    let FreezeState { in_force, due } = FreezeState::at(&rules, at(now));
+    let FreezeState { in_force, due, .. } = FreezeState::at(&rules, at(now));
     let shown = |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
     match in_force {
         Some(freeze) => {
@@ -93,7 +93,7 @@ fn periods_without_a_gap_are_one_freeze() {
 fn a_wait_is_prolonged_by_the_freezes_in_it() {
     let minutes = |rules: &[&str], now: &str, wait: u32| {
         let rules: Vec<String> = rules.iter().map(|&rule| rule.to_owned()).collect();
-        let wait = prolonged(&rules, at(now), Span::minutes(wait));
+        let wait = prolonged(&rules, |_| true, at(now), Span::minutes(wait));
         wait.map(|wait| wait.micros() / Span::minutes(1).micros())
     };
     let nights = ["22:00/06:00[UTC]"];
@@ -154,4 +154,39 @@ fn what_is_no_rule_is_refused_with_the_reason() {
     }
     let message = check("never").expect_err("refused").to_string();
     assert!(message.starts_with("\"never\" is not of the form START/END[TIME ZONE]"), "{message}");
+}
+
+#[test]
+fn freezes_with_a_scope_are_apart_from_those_of_all() {
+    let rules = [
+        "22:00/06:00[UTC]{target:ios-*; ! label: Do not  freeze ;label:mobile} night".to_owned(),
+        "Fri 00:00/Sat 00:00[UTC]".to_owned(),
+    ];
+    let FreezeState { in_force, partial, due } =
+        FreezeState::at(&rules, at("2026-11-27T23:00:00Z"));
+    assert_eq!(in_force.expect("it is Friday").until, Some(at("2026-11-28T00:00:00Z")));
+    assert_eq!(due, Some(at("2026-11-28T00:00:00Z")));
+    let shown: Vec<(String, Option<Timestamp>, Option<&str>)> =
+        partial.iter().map(|it| (it.scope.to_string(), it.until, it.reason.as_deref())).collect();
+    let scope = "target:ios-*; !label:Do not  freeze; label:mobile".to_owned();
+    assert_eq!(shown, [(scope, Some(at("2026-11-28T06:00:00Z")), Some("night"))]);
+    let after = FreezeState::at(&rules, at("2026-11-28T06:00:00Z"));
+    assert_eq!((after.in_force, after.partial), (None, Vec::new()));
+}
+
+#[test]
+fn a_scope_names_labels_or_targets() {
+    for scope in ["", "mobile", "label:", "team:x", "label:a;", "label:a label", "!", "label:a}"] {
+        let rule = format!("22:00/06:00[UTC]{{{scope}}} night");
+        let is_valid = scope == "label:a label" || scope == "label:a}";
+        assert_eq!(check(&rule).is_ok(), is_valid, "{rule}");
+    }
+    let refused = check("22:00/06:00[UTC]{label:mobile night").expect_err("no end");
+    assert_eq!(
+        refused.to_string(),
+        "\"22:00/06:00[UTC]{label:mobile night\": the scope must be a list of labels and targets, \
+         such as \"{target:ios-*; label:mobile; !label:docs}\""
+    );
+    // A reason is free text.
+    assert!(check("22:00/06:00[UTC] {night}").is_ok());
 }

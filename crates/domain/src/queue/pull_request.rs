@@ -77,10 +77,13 @@ pub struct PullRequest {
     pub mergeability: Mergeability,
     /// The URL of its page; may be empty.
     pub url: String,
+    /// Its labels on the host.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub labels: Vec<String>,
 }
 
 impl PullRequest {
-    /// Builds a pull request; the defaults are open, mergeable, not a draft, and empty texts.
+    /// Builds a pull request; the defaults are open, mergeable, not a draft, and empty texts and lists.
     pub fn builder(number: PrNumber, head: Sha, base: BranchName) -> PullRequestBuilder {
         PullRequestBuilder(Self {
             number,
@@ -96,6 +99,7 @@ impl PullRequest {
             draft: false,
             mergeability: Mergeability::Mergeable,
             url: String::new(),
+            labels: Vec::new(),
         })
     }
 
@@ -164,6 +168,8 @@ impl PullRequestBuilder {
         mergeability: Mergeability;
         /// The URL of its page; may be empty.
         url: String;
+        /// Its labels on the host.
+        labels: Vec<String>;
     }
 
     /// Returns the pull request. Fails for the number 0 and for a title of more than 1,024

@@ -55,6 +55,8 @@ words!(
         CompositionMismatch = "COMPOSITION_MISMATCH",
         /// Its tests failed as they fail on the target branch; it is tested again when that moves.
         TargetRed = "TARGET_RED",
+        /// A freeze began for a pull request ahead, or for one that it was tested with.
+        PredecessorFrozen = "PREREQUISITE_MERGE_ITEM_FROZEN",
         /// It conflicts with a pull request ahead and waits until that one merges or leaves.
         ConflictWithAhead = "CONFLICT_WITH_PULL_REQUEST_AHEAD",
     }
@@ -222,6 +224,8 @@ pub enum Reason {
     Submitted(SubmitReason),
     /// The host no longer allows the merge, and it came to NOT_READY.
     NoLongerReady,
+    /// A freeze began that applies to it, and it came to NOT_READY.
+    Frozen,
     /// It came to PENDING.
     Queued(QueuedReason),
     /// A test run was started for it, and it came to TESTING.
@@ -243,12 +247,14 @@ pub enum Reason {
 impl Reason {
     const STARTED: &'static str = "TEST_RUN_STARTED";
     const NO_LONGER_READY: &'static str = "NO_LONGER_READY";
+    const FROZEN: &'static str = "FROZEN";
 
     /// The name in the API, upper case. Reasons of different states may share a name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Submitted(reason) => reason.as_str(),
             Self::NoLongerReady => Self::NO_LONGER_READY,
+            Self::Frozen => Self::FROZEN,
             Self::Queued(reason) => reason.as_str(),
             Self::Started => Self::STARTED,
             Self::Passed(reason) => reason.as_str(),
@@ -265,6 +271,7 @@ impl Reason {
     pub fn parse(to: PrState, word: &str) -> Option<Self> {
         match to {
             PrState::NotReady if word == Self::NO_LONGER_READY => Some(Self::NoLongerReady),
+            PrState::NotReady if word == Self::FROZEN => Some(Self::Frozen),
             PrState::NotReady => SubmitReason::parse(word).map(Self::Submitted),
             PrState::Pending => QueuedReason::parse(word).map(Self::Queued),
             PrState::Testing => (word == Self::STARTED).then_some(Self::Started),

@@ -8,9 +8,9 @@ use super::batch::Filling;
 use super::capacity::{Capacities, Full};
 use super::usage::UsedUp;
 use super::{
-    Entry, EntryState, Freeze, HostTroubleKind, LinePosition, PrState, Queue, QueueState,
-    Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, dependencies, frozen,
-    lanes, quota, red, window,
+    Entry, EntryState, Freeze, HostTroubleKind, LinePosition, PartialFreeze, PrState, Queue,
+    QueueState, Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, dependencies,
+    frozen, lanes, quota, red, window,
 };
 
 /// The view of an entry.
@@ -187,6 +187,12 @@ pub(super) fn freeze(queue: &Queue) -> Option<WaitReason> {
     Some(WaitReason::Frozen { until, reason })
 }
 
+/// The freeze with a scope that keeps an entry outside the line.
+fn partial_freeze(queue: &Queue, entry: &Entry) -> Option<WaitReason> {
+    let PartialFreeze { until, reason, .. } = frozen::excluding(queue, entry)?.clone();
+    Some(WaitReason::Frozen { until, reason })
+}
+
 /// What keeps entries in the line from being tested, apart from urgent ones.
 fn held(queue: &Queue) -> Option<WaitReason> {
     let tests = queue.header.settings.test_while_frozen;
@@ -243,6 +249,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             .missing()
             .map(|missing| dependency_cycle(queue, entry, &missing).unwrap_or(missing))
             .or_else(|| stopped(queue))
+            .or_else(|| partial_freeze(queue, entry))
             .or_else(|| author_limit(queue, entry, ahead))
             .or_else(|| author_quota(queue, entry))
             .unwrap_or(match &header.state {

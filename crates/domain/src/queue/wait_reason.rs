@@ -236,7 +236,8 @@ impl WaitReason {
             Self::QueuePaused { .. } => matches!(header.state, QueueState::Paused { .. }),
             Self::Frozen { .. } => {
                 let is_held = run.is_some_and(|run| frozen::holds_landing(queue, run));
-                frozen::in_force(queue).is_some() && (is_held || !entry.priority.is_urgent())
+                (frozen::in_force(queue).is_some() && (is_held || !entry.priority.is_urgent()))
+                    || frozen::excluding(queue, entry).is_some()
             }
             Self::QueueDraining | Self::QueueSwitchingModes => !header.state.lets_in(),
             Self::HostUnreachable { .. }

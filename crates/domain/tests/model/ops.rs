@@ -30,6 +30,8 @@ pub(crate) enum Op {
     Retarget(u32),
     /// Converts a pull request to a draft, or back.
     Redraft(u32),
+    /// Changes the labels of a pull request.
+    Relabel(u32, Vec<String>),
     /// Changes what a pull request depends on.
     Depend(u32, Vec<Dependency>),
     /// Changes the mergeability of a pull request.
@@ -80,6 +82,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => pr.clone().prop_map(Op::CloseOrReopen),
         1 => pr.clone().prop_map(Op::Retarget),
         1 => pr.clone().prop_map(Op::Redraft),
+        1 => (pr.clone(), labels()).prop_map(|(pr, labels)| Op::Relabel(pr, labels)),
         1 => (pr.clone(), mergeability()).prop_map(|(pr, says)| Op::Judge(pr, says)),
         1 => (pr.clone(), depends_on()).prop_map(|(pr, on)| Op::Depend(pr, on)),
         1 => pr.prop_map(Op::MergeByHand),
@@ -273,15 +276,29 @@ pub(crate) fn outcomes() -> impl Strategy<Value = Outcomes> {
     prop::sample::select(vec![Outcomes::default(), Outcomes { merged: 60, failed: 30 }])
 }
 
-/// Freezes that begin and end within a history, and one without an end.
+fn labels() -> impl Strategy<Value = Vec<String>> {
+    prop::sample::subsequence(vec!["mobile".to_owned(), "docs".to_owned()], 0..=2)
+}
+
+/// Freezes that begin and end within a history, and some without an end; of all pull requests, or of
+/// some.
 fn freezes() -> impl Strategy<Value = Vec<String>> {
     let rules =
         ["00:30/03:00[UTC]", "Thu 00:00/Thu 09:00[Europe/Berlin] a reason", "02:00/04:30[UTC]"];
+    let partial = [
+        "00:10/02:00[UTC]{label:mobile}",
+        "01:00/04:00[UTC]{!label:docs; !target:t1*} a reason",
+        "00:00/06:00[UTC]{target:t2; label:Mobile; !label:docs}",
+    ];
     let open = "2026-01-01T00:10/..[UTC]";
+    let partial_and_open = "2026-01-01T00:20/..[UTC]{target:t*}";
     prop_oneof![
         1 => Just(Vec::new()),
-        4 => prop::sample::subsequence(rules.to_vec(), 1..=3),
+        3 => prop::sample::subsequence(rules.to_vec(), 1..=3),
+        3 => prop::sample::subsequence(partial.to_vec(), 1..=3),
+        1 => prop::sample::subsequence([rules, partial].concat(), 2..=5),
         1 => Just(vec![open]),
+        1 => Just(vec![partial_and_open]),
     ]
     .prop_map(|rules| rules.into_iter().map(ToOwned::to_owned).collect())
 }
@@ -374,6 +391,7 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
         Op::CloseOrReopen(pr) => world.close_or_reopen(*pr),
         Op::Retarget(pr) => world.retarget(*pr),
         Op::Redraft(pr) => world.redraft(*pr),
+        Op::Relabel(pr, labels) => world.relabel(*pr, labels.clone()),
         Op::Depend(pr, on) => world.depend(*pr, on.clone()),
         Op::Judge(pr, says) => world.judge(*pr, says.clone()),
         Op::MergeByHand(pr) => world.merge_by_hand(*pr),

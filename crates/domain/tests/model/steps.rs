@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Awaited, Decision, Effect, EntryState, Fact, FailureCause, FreezeState, Mode, PrState, Queue,
-    QueueState, RequestedState, SettingsPatch, Targets, TestRun, awaited, check_invariants,
+    Awaited, Decision, Effect, Entry, EntryState, Fact, FailureCause, FreezeState, LinePosition,
+    Mode, PrState, Queue, QueueState, RequestedState, SettingsPatch, Targets, TestRun, awaited,
+    check_invariants,
 };
 use signalbox_domain::testing::World;
 use signalbox_domain::time::Span;
@@ -128,6 +129,42 @@ fn check_capacities(after: &World, new_effects: &[&Effect], op: &Op) {
     }
 }
 
+/// Whether the scope of a freeze covers an entry.
+fn is_covered(scope: &str, entry: &Entry) -> bool {
+    let targets: Option<Vec<&str>> = match entry.applied_targets().map(|it| &it.targets) {
+        Some(Targets::Only(targets)) => Some(targets.iter().collect()),
+        Some(Targets::All) | None => None,
+    };
+    let fits = |pattern: &str, target: &str| match pattern.strip_suffix('*') {
+        Some(start) => target.starts_with(start),
+        None => pattern == target,
+    };
+    let has_label = |name: &str| {
+        entry.pull_request.labels.iter().any(|label| label.to_lowercase() == name.to_lowercase())
+    };
+    let (mut is_limited, mut is_named) = (false, false);
+    for term in scope.split("; ") {
+        if let Some(name) = term.strip_prefix("!label:") {
+            if has_label(name) {
+                return false;
+            }
+        } else if let Some(pattern) = term.strip_prefix("!target:") {
+            let others = |it: &Vec<&str>| it.iter().any(|target| !fits(pattern, target));
+            if !targets.as_ref().is_none_or(others) {
+                return false;
+            }
+        } else {
+            let (kind, name) = term.split_once(':').expect("a term");
+            is_limited = true;
+            is_named |= match kind {
+                "label" => has_label(name),
+                _ => targets.as_ref().is_none_or(|it| it.iter().any(|target| fits(name, target))),
+            };
+        }
+    }
+    is_named || !is_limited
+}
+
 /// During a freeze only urgent pull requests start to land and, with `testWhileFrozen` off, to be
 /// tested. At each step, the queue is frozen exactly if a rule covers the time of that step.
 fn check_freeze(after: &World, new_effects: &[&Effect], op: &Op) {
@@ -136,6 +173,18 @@ fn check_freeze(after: &World, new_effects: &[&Effect], op: &Op) {
     if let Some(by_rules) = by_rules {
         let is_frozen = header.freeze.in_force.is_some();
         assert_eq!(is_frozen, by_rules.in_force.is_some(), "{:?} after {op:?}", header.freeze);
+        assert_eq!(header.freeze.partial, by_rules.partial, "after {op:?}");
+    }
+    let landing = |entry: &Entry| {
+        let landing = header.landing.as_ref().map(|landing| &landing.runs);
+        landing.zip(entry.state.run()).is_some_and(|(runs, run)| runs.contains(&run))
+    };
+    let in_line = after.queue.entries_in_order().filter(|it| it.place != LinePosition::Outside);
+    for entry in in_line.filter(|it| !it.priority.is_urgent() && !landing(it)) {
+        for freeze in &header.freeze.partial {
+            let scope = freeze.scope.to_string();
+            assert!(!is_covered(&scope, entry), "#{} in {scope} after {op:?}", entry.pr);
+        }
     }
     if header.freeze.in_force.is_none() {
         return;
@@ -218,8 +267,9 @@ pub(crate) fn check_liveness(world: &mut World) {
     for _ in 0..12 {
         // A wrong composition that is still reported pauses it.
         apply(world, &Op::State(RequestedState::Running));
-        let freeze = &world.queue.header.freeze.in_force;
-        if freeze.as_ref().is_some_and(|freeze| freeze.until.is_none()) {
+        let FreezeState { in_force, partial, .. } = &world.queue.header.freeze;
+        let is_endless = in_force.as_ref().is_some_and(|freeze| freeze.until.is_none());
+        if is_endless || partial.iter().any(|freeze| freeze.until.is_none()) {
             let freezes = Some(Vec::new());
             apply(world, &Op::Set(Box::new(SettingsPatch { freezes, ..SettingsPatch::default() })));
         }

@@ -343,3 +343,115 @@ fn a_failure_does_not_wait_for_one_that_is_not_tested() {
     world.settle();
     assert!(world.ended.contains(&PrNumber(1)), "{:?}", waits(&world, 1));
 }
+
+/// A world in PARALLEL mode in which each pull request has these targets.
+fn world_with_targets(rules: &[&str], targets: &[(u32, &[u32])]) -> World {
+    let mut settings = Settings::new(Mode::Parallel, 3).expect("valid settings");
+    settings.freezes = rules.iter().map(|&rule| rule.to_owned()).collect();
+    let targets = targets.iter().map(|(pr, targets)| (*pr, targets.iter().copied().collect()));
+    World::new(settings, Rules { targets: targets.collect(), ..Rules::default() })
+}
+
+fn labels(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+#[test]
+fn a_freeze_of_some_targets_lets_the_others_merge() {
+    let rule = "2026-01-01T00:00/2026-01-05T08:00[Europe/Berlin]{target:t1} holidays";
+    let mut world = world_with_targets(&[rule], &[(1, &[1]), (2, &[1, 2]), (3, &[2]), (4, &[1])]);
+    for pr in [1, 2, 3] {
+        submit(&mut world, &[pr]);
+        world.wait(Span::seconds(1));
+    }
+    world.submit(4, Some(0)).expect("submitted");
+    world.settle();
+    assert_eq!(world.landed, [3, 4], "an urgent one merges, and one without the target");
+    assert_eq!((waits(&world, 1), waits(&world, 2)), (holidays(), holidays()));
+    assert_eq!(next_deadline(&world.queue), Some(end()));
+    pass_time_until(&mut world, end());
+    world.settle();
+    assert_eq!(world.landed, [3, 4, 1, 2], "in their order");
+    let ended = decisions(&world);
+    assert!(ended.iter().any(|it| matches!(it, Decision::PartialFreezeEnded { .. })), "{ended:?}");
+}
+
+#[test]
+fn targets_that_are_not_known_count_as_all_of_them() {
+    let mut world =
+        world(Mode::Single, &["00:00/06:00[UTC]{target:t1}", "00:00/05:00[UTC]{!target:t1}"]);
+    world.reports_targets = false;
+    submit(&mut world, &[1]);
+    world.settle();
+    assert!(world.landed.is_empty(), "{:?}", world.landed);
+    let until = Timestamp::parse("2026-01-01T06:00:00Z");
+    assert_eq!(waits(&world, 1), WaitReason::Frozen { until, reason: None }, "the last end");
+}
+
+#[test]
+fn a_freeze_by_label_follows_the_labels() {
+    let mut world = world(Mode::Single, &["2026-01-01T00:00/..[UTC]{label:mobile; !label:hotfix}"]);
+    world.relabel(1, labels(&["Mobile"]));
+    world.relabel(2, labels(&["mobile", "hotfix"]));
+    submit(&mut world, &[1, 2, 3]);
+    world.settle();
+    assert_eq!(world.landed, [2, 3]);
+    assert_eq!(waits(&world, 1), WaitReason::Frozen { until: None, reason: None });
+    world.relabel(1, labels(&[]));
+    world.settle();
+    assert_eq!(world.landed, [2, 3, 1]);
+}
+
+#[test]
+fn what_a_freeze_begins_to_cover_leaves_the_line_and_the_others_are_tested_without_it() {
+    for mode in [Mode::Single, Mode::Parallel] {
+        let mut world = world(mode, &["01:00/06:00[UTC]{label:mobile}"]);
+        world.relabel(1, labels(&["mobile"]));
+        world.relabel(3, labels(&["mobile"]));
+        for pr in [1, 2, 3] {
+            submit(&mut world, &[pr]);
+            world.wait(Span::seconds(1));
+        }
+        build_all(&mut world);
+        let start = Timestamp::parse("2026-01-01T01:00:00Z").expect("RFC 3339");
+        pass_time_until(&mut world, start);
+        let state = |world: &World, pr| {
+            let states = states(world);
+            states.into_iter().find(|(it, _)| *it == pr).map(|(_, state)| state)
+        };
+        assert_eq!(state(&world, 1), Some(PrState::NotReady), "{mode:?}");
+        world.settle();
+        assert_eq!(world.landed, [2], "{mode:?}");
+        let until = Timestamp::parse("2026-01-01T06:00:00Z");
+        assert_eq!(waits(&world, 1), WaitReason::Frozen { until, reason: None });
+        // A pull request that waits only for a freeze does not time out.
+        let day = SettingsPatch { not_ready_timeout_hours: Some(1), ..SettingsPatch::default() };
+        update(&mut world, day, None);
+        pass_time_until(&mut world, until.expect("RFC 3339"));
+        world.settle();
+        assert_eq!(world.landed, [2, 1, 3], "{mode:?}: in the order in which they were submitted");
+    }
+}
+
+#[test]
+fn what_lands_when_a_freeze_of_some_begins_is_completed() {
+    let mut world = world(Mode::Single, &["01:00/06:00[UTC]{label:mobile}"]);
+    world.relabel(1, labels(&["mobile"]));
+    submit(&mut world, &[1]);
+    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
+    pass_time_until(&mut world, Timestamp::parse("2026-01-01T01:00:00Z").expect("RFC 3339"));
+    world.settle();
+    assert_eq!(world.landed, [1]);
+}
+
+#[test]
+fn an_estimate_includes_only_the_freezes_that_apply() {
+    let mut world = world(Mode::Single, &["01:00/06:00[UTC]{label:mobile}"]);
+    world.relabel(1, labels(&["mobile"]));
+    submit(&mut world, &[1, 2]);
+    run_until(&mut world, is_checks);
+    let of = |pr| estimate(&world.queue, PrNumber(pr), &[Span::minutes(90)], world.at).time;
+    let end = Timestamp::parse("2026-01-01T06:00:00Z").expect("RFC 3339");
+    assert_eq!(of(1), Some(end.since(world.at)));
+    assert!(of(2).expect("an estimate") < Span::hours(3));
+}

@@ -2,10 +2,12 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
-use signalbox_domain::queue::{Freeze, Queue, QueueState, SETTINGS, Settings, view_queue};
+use signalbox_domain::queue::{
+    Freeze, PartialFreeze, Queue, QueueState, SETTINGS, Settings, view_queue,
+};
 use signalbox_domain::token::EnumCase;
 use signalbox_services::SeenQueue;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -24,6 +26,7 @@ pub(crate) struct SettingsReply {
     paused_by: Option<String>,
     paused_reason: Option<String>,
     freeze: Option<FreezeReply>,
+    partial_freezes: Vec<PartialFreezeReply>,
 }
 
 /// A freeze in force.
@@ -44,6 +47,31 @@ impl FreezeReply {
     }
 }
 
+/// A freeze in force that applies only to some pull requests.
+#[derive(Clone, Debug, serde::Serialize, ToSchema)]
+struct PartialFreezeReply {
+    /// The labels and impacted targets that it applies to, as in its rule.
+    #[schema(max_length = 255, example = "target:ios-*; !label:docs")]
+    scope: String,
+    /// When it ends; null for a freeze without an end.
+    #[schema(required, format = DateTime)]
+    until: Option<String>,
+    /// The reason given in its rule.
+    #[schema(required)]
+    reason: Option<String>,
+}
+
+impl PartialFreezeReply {
+    fn all_of(queue: &Queue) -> Vec<Self> {
+        let reply = |freeze: &PartialFreeze| Self {
+            scope: freeze.scope.to_string(),
+            until: freeze.until.map(|until| until.to_string()),
+            reason: freeze.reason.clone(),
+        };
+        queue.header.freeze.partial.iter().map(reply).collect()
+    }
+}
+
 impl Serialize for SettingsReply {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -53,6 +81,7 @@ impl Serialize for SettingsReply {
         map.serialize_entry("pausedBy", &self.paused_by)?;
         map.serialize_entry("pausedReason", &self.paused_reason)?;
         map.serialize_entry("freeze", &self.freeze)?;
+        map.serialize_entry("partialFreezes", &self.partial_freezes)?;
         map.end()
     }
 }
@@ -74,9 +103,13 @@ impl PartialSchema for SettingsReply {
             .required("branch");
         let null = ObjectBuilder::new().schema_type(Type::Null);
         let freeze = OneOfBuilder::new()
-            .description(Some("The freeze in force."))
+            .description(Some("The freeze in force that applies to all pull requests."))
             .item(Ref::from_schema_name(FreezeReply::name()))
             .item(null);
+        let partial = ArrayBuilder::new()
+            .description(Some("The freezes in force that apply only to some pull requests."))
+            .items(Ref::from_schema_name(PartialFreezeReply::name()))
+            .max_items(Some(100));
         for spec in SETTINGS {
             object = object.property(spec.name, setting::schema(spec, false)).required(spec.name);
         }
@@ -84,6 +117,7 @@ impl PartialSchema for SettingsReply {
             .property("pausedBy", text("Who paused the queue, while it is paused.", or_null()))
             .property("pausedReason", text("Why it was paused.", or_null()))
             .property("freeze", freeze)
+            .property("partialFreezes", partial)
             .into()
     }
 }
@@ -92,6 +126,7 @@ impl ToSchema for SettingsReply {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push((QueueStateWord::name().into_owned(), QueueStateWord::schema()));
         schemas.push((FreezeReply::name().into_owned(), FreezeReply::schema()));
+        schemas.push((PartialFreezeReply::name().into_owned(), PartialFreezeReply::schema()));
         setting::schemas(schemas);
     }
 }
@@ -123,6 +158,7 @@ impl SettingsReply {
             paused_by: None,
             paused_reason: None,
             freeze: None,
+            partial_freezes: Vec::new(),
         })
     }
 
@@ -142,6 +178,7 @@ impl SettingsReply {
             paused_by,
             paused_reason,
             freeze: FreezeReply::of(queue),
+            partial_freezes: PartialFreezeReply::all_of(queue),
         }
     }
 }

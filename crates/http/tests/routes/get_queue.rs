@@ -69,6 +69,7 @@ async fn every_known_key_is_there() {
         ("targetCapacities", json!([])),
         ("dependenciesEnabled", json!(true)),
         ("freeze", Value::Null),
+        ("partialFreezes", json!([])),
         ("testWhileFrozen", json!(true)),
     ] {
         expected[name] = value;

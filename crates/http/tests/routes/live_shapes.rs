@@ -268,6 +268,14 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
             "freeze",
             Shape::or_null(Shape::Object(vec![("until", Shape::Text), ("reason", Shape::Text)])),
         ),
+        (
+            "partialFreezes",
+            Shape::list(Shape::Object(vec![
+                ("scope", Shape::Text),
+                ("until", Shape::or_null(Shape::Text)),
+                ("reason", Shape::or_null(Shape::Text)),
+            ])),
+        ),
     ]
 }
 

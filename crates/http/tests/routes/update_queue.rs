@@ -113,8 +113,17 @@ async fn a_freeze_is_shown_with_its_end_and_reason() {
     assert_eq!(waits, json!({"kind": "frozen", "until": null, "reason": null}));
     let wrong = server.post(OPERATION, json!({"freezes": [rule, "22:00/06:00[Mars]"]})).await;
     assert_eq!(wrong.pointers(), ["/freezes"]);
+    let partial = "2026-01-01T00:00/2030-01-04T08:00[UTC]{target:ios; ! label:docs} train";
+    let reply = server.ok(OPERATION, json!({"freezes": [partial]})).await;
+    assert_eq!(reply["freeze"], Value::Null);
+    let until = "2030-01-04T08:00:00.000Z";
+    let wanted = json!([{"scope": "target:ios; !label:docs", "until": until, "reason": "train"}]);
+    assert_eq!(reply["partialFreezes"], wanted);
+    let wrong = json!({"freezes": ["22:00/06:00[UTC]{team:ios}"]});
+    assert_eq!(server.post(OPERATION, wrong).await.pointers(), ["/freezes"]);
     let reply = server.ok(OPERATION, json!({"freezes": []})).await;
     assert_eq!(reply["freeze"], Value::Null);
+    assert_eq!(reply["partialFreezes"], json!([]));
 }
 
 #[actix_web::test]

@@ -327,6 +327,13 @@ impl GitHubDouble {
         found.iter().map(|it| (text(&it["context"]), text(&it["state"]))).collect()
     }
 
+    /// The newest statuses of a commit, as they are described.
+    pub fn described_statuses(&self, sha: &str) -> Vec<String> {
+        let state = self.state();
+        let text = |value: &Value| value["description"].as_str().unwrap_or_default().to_owned();
+        state.newest_statuses(sha).iter().map(text).collect()
+    }
+
     /// The labels of a pull request.
     pub fn labels(&self, number: u64) -> Vec<String> {
         let state = self.state();

@@ -224,7 +224,7 @@ impl World {
                 author_limit: of(0, 3),
                 author_hourly_limit: of(0, 2).map(|it| 20 * it),
                 dependencies_enabled: of(0, 3).map(|it| it > 0),
-                freezes: of(0, 3).map(freezes),
+                freezes: of(0, 5).map(freezes),
                 impacted_target_rules: of(0, 3).map(target_rules),
                 target_capacities: of(0, 3).map(target_capacities),
                 test_while_frozen: of(0, 1).map(|it| it == 1),
@@ -261,6 +261,8 @@ fn freezes(which: u32) -> Vec<String> {
         0 => &[],
         1 => &["00:02/00:12[UTC] a reason"],
         2 => &["00:00/00:20[UTC]", "00:15/00:30[UTC]"],
+        3 => &["00:01/00:25[UTC]{target:area-1; target:area-2}"],
+        4 => &["00:03/00:20[UTC]{!target:area-*} a reason", "00:10/00:15[UTC]"],
         _ => &["00:05/01:00[Europe/London]"],
     };
     rules.iter().map(|&rule| rule.to_owned()).collect()

@@ -258,6 +258,16 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
         let text = reason.into_iter().chain([tested.to_owned()]).collect::<Vec<_>>().join(" ");
         notices.push(Block::notice(Tone::Warning, "pause", &title, &text));
     }
+    for freeze in &header.freeze.partial {
+        let title = format!("Frozen: {}.", plain(&freeze.scope.to_string(), 255));
+        let until = freeze.until.map_or_else(String::new, |until| format!(" until {until}"));
+        let reason = freeze.reason.as_deref().map(|reason| sentence(&plain(reason, 500)));
+        let text = format!(
+            "Pull requests to which this applies stay outside the line{until}. Urgent ones merge now."
+        );
+        let text = reason.into_iter().chain([text]).collect::<Vec<_>>().join(" ");
+        notices.push(Block::notice(Tone::Warning, "pause", &title, &text));
+    }
     if let Some(since) = header.host.unreachable_since {
         let lasted = span(seen.now.since(since));
         let trouble = header.host.trouble.as_ref();

@@ -99,14 +99,17 @@ async fn a_freeze_is_set_in_the_form_and_shown_on_the_page_of_the_queue() {
     let house = house().await;
     let admin = house.admin().await;
     let seen = version(&admin).await;
-    let freezes =
-        "22:00/23:00[UTC]\r\n2026-01-01T00:00/2030-01-04T08:00[Europe/Berlin] <b>audit</b>";
+    let freezes = "22:00/23:00[UTC]\r\n2026-01-01T00:00/2030-01-04T08:00[Europe/Berlin] <b>audit</b>\r\n\
+         2026-01-01T00:00/..[UTC]{label:mobile; !target:docs} release train";
     let mut form = form("2", &seen).to_vec();
     form.push(("freezes", freezes));
     assert_eq!(admin.post(SAVE, &form).await.status, 303);
-    let page = admin.get("/acme/queue?repo=git.test%2Facme%2Fcalc&branch=main").await.body;
-    assert!(page.contains("The target branch is frozen until 2030-01-04T07:00:00.000Z."), "{page}");
-    assert!(page.contains("&#60;b&#62;audit&#60;/b&#62;"), "{page}");
+    let page = admin.get("/acme/queue?repo=git.test%2Facme%2Fcalc&branch=main").await;
+    let has = |text: &str| assert!(page.body.contains(text), "{}", page.body);
+    has("The target branch is frozen until 2030-01-04T07:00:00.000Z.");
+    has("&#60;b&#62;audit&#60;/b&#62;");
+    let partial = page.between("Frozen: label:mobile; !target:docs.", "</div>");
+    assert!(partial.contains("Release train."), "{partial}");
     let wrong = "22:00/22:00[UTC]";
     form.pop();
     form.push(("freezes", wrong));

@@ -257,6 +257,7 @@ impl Line {
             draft: false,
             mergeability: Mergeability::Mergeable,
             url: format!("http://localhost/{pr}"),
+            labels: Vec::new(),
         })
     }
 

@@ -18,6 +18,7 @@ pub(super) fn advance(builder: &mut TransitionBuilder) {
     while dependencies::cancel_next(builder)
         || dependencies::follow_next(builder)
         || finish_switch(builder)
+        || frozen::exclude_next(builder)
         || frozen::put_urgent_first(builder)
         || quota::admit_next(builder)
         || checks::settle(builder)
@@ -81,6 +82,7 @@ pub(super) fn admit(builder: &mut TransitionBuilder, id: EntryId) {
         || !queue.header.state.lets_in()
         || !super::is_ready(queue, &entry)
         || quota::excludes(queue, &entry)
+        || frozen::excluding(queue, &entry).is_some()
     {
         return;
     }

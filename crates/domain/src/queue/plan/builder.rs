@@ -7,9 +7,9 @@ use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
 
 use super::super::{
-    Actor, Changes, Decision, Effect, Entry, EntryState, Event, Exit, Header, IgnoredBecause,
-    LinePosition, Moved, NumberedEffect, PrState, Queue, Reason, ReportedTargets, RunStatus,
-    TestRun, Transition,
+    Actor, Changes, Decision, Effect, Entry, EntryState, Event, Exit, FreezeState, Header,
+    IgnoredBecause, LinePosition, Moved, NumberedEffect, PrState, Queue, Reason, ReportedTargets,
+    RunStatus, TestRun, Transition,
 };
 use super::emit::BatchNews;
 use super::{dependencies, quota};
@@ -299,6 +299,16 @@ impl TransitionBuilder {
         shown.extend(&self.also_shown);
         if what(&self.queue.header) != what(&self.before) {
             shown.extend(self.queue.entries_in_order().map(|entry| entry.pr));
+        }
+        let freezes = |header: &Header| {
+            let FreezeState { in_force, partial, .. } = &header.freeze;
+            (in_force.clone(), partial.clone())
+        };
+        if freezes(&self.queue.header) != freezes(&self.before) {
+            let may_be_held = |entry: &&Entry| {
+                matches!(entry.state, EntryState::NotReady | EntryState::TestsPassed { .. })
+            };
+            shown.extend(self.queue.entries_in_order().filter(may_be_held).map(|entry| entry.pr));
         }
         shown
     }

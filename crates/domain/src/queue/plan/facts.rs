@@ -168,7 +168,7 @@ fn leave_line_if_not_mergeable(builder: &mut TransitionBuilder, id: EntryId) {
         return;
     }
     let because = Because::new(Reason::NoLongerReady, &Actor::Host).with(vec![words.clone()]);
-    leave::leave_line(builder, id, because);
+    leave::leave_line(builder, id, because, QueuedReason::PredecessorCancelled);
 }
 
 fn pull_request_gone(builder: &mut TransitionBuilder, pr: PrNumber) {

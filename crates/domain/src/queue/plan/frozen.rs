@@ -1,15 +1,17 @@
 //! Freezes: during one, only urgent pull requests merge, and with `testWhileFrozen` off only they are
-//! tested. A landing that has begun is completed.
+//! tested. A freeze with a scope keeps the pull requests that it applies to outside the line, so that the
+//! others merge. A landing that has begun is completed.
 
 use std::mem;
 
 use crate::ids::EntryId;
 
 use super::super::{
-    Decision, Entry, EntryState, Freeze, FreezeState, LinePosition, Queue, TestRun, lanes,
+    Actor, Decision, Entry, EntryState, Freeze, FreezeScope, FreezeState, LinePosition,
+    PartialFreeze, Queue, QueuedReason, Reason, TestRun, lanes,
 };
-use super::builder::TransitionBuilder;
-use super::{advance, leave};
+use super::builder::{Because, TransitionBuilder};
+use super::{advance, leave, quota};
 
 /// Starts or ends a freeze that is due.
 pub(super) fn update(builder: &mut TransitionBuilder) {
@@ -23,6 +25,18 @@ pub(super) fn apply_rules(builder: &mut TransitionBuilder) {
     let header = &mut builder.queue.header;
     let now = FreezeState::at(&header.settings.freezes, builder.at);
     let before = mem::replace(&mut header.freeze, now.clone());
+    let has_other_scopes = before.partial != now.partial;
+    let is_in = |list: &[PartialFreeze], scope: &FreezeScope| {
+        list.iter().any(|freeze| freeze.scope == *scope)
+    };
+    for freeze in before.partial.iter().filter(|it| !is_in(&now.partial, &it.scope)) {
+        let scope = freeze.scope.clone();
+        builder.decision(Decision::PartialFreezeEnded { scope });
+    }
+    for freeze in now.partial.iter().filter(|it| !before.partial.contains(it)) {
+        let PartialFreeze { scope, until, reason } = freeze.clone();
+        builder.decision(Decision::PartialFreezeStarted { scope, until, reason });
+    }
     match now.in_force {
         Some(freeze) if before.in_force.as_ref() == Some(&freeze) => {}
         Some(Freeze { until, reason }) => {
@@ -31,9 +45,43 @@ pub(super) fn apply_rules(builder: &mut TransitionBuilder) {
         None if before.in_force.is_some() => builder.decision(Decision::FreezeEnded),
         None => {}
     }
+    if has_other_scopes && builder.queue.header.state.lets_in() {
+        quota::admit_outside(builder, |_| true);
+    }
 }
 
-/// The freeze that is in force.
+/// The freeze with a scope that keeps an entry outside the line; of several, the one that ends last.
+pub(in super::super) fn excluding<'a>(
+    queue: &'a Queue,
+    entry: &Entry,
+) -> Option<&'a PartialFreeze> {
+    let freezes = queue.header.freeze.partial.iter();
+    let covering = freezes.filter(|it| !entry.priority.is_urgent() && it.scope.covers(entry));
+    covering.max_by_key(|it| (it.until.is_none(), it.until))
+}
+
+/// Removes an entry from the line to which a freeze with a scope applies. What was tested with it starts
+/// again. Returns whether there was one.
+pub(super) fn exclude_next(builder: &mut TransitionBuilder) -> bool {
+    let queue = &builder.queue;
+    if queue.header.freeze.partial.is_empty() {
+        return false;
+    }
+    let is_next =
+        |entry: &&Entry| !leave::is_landing(queue, entry) && excluding(queue, entry).is_some();
+    let Some((id, run)) = lanes::in_line(queue).find(is_next).map(|it| (it.id, it.state.run()))
+    else {
+        return false;
+    };
+    let others = QueuedReason::PredecessorFrozen;
+    if let Some(run) = run {
+        leave::requeue_run(builder, run, others, &Actor::Queue);
+    }
+    leave::leave_line(builder, id, Because::new(Reason::Frozen, &Actor::Queue), others);
+    true
+}
+
+/// The freeze in force that applies to all pull requests.
 pub(in super::super) const fn in_force(queue: &Queue) -> Option<&Freeze> {
     queue.header.freeze.in_force.as_ref()
 }

@@ -57,12 +57,17 @@ pub(super) fn leave_as(builder: &mut TransitionBuilder, entry: &Entry, exit: Exi
 }
 
 /// Removes a waiting entry from the line until it is ready again. Candidates may be built on it, if
-/// it was restarted and kept its place: they are rebuilt without it.
-pub(super) fn leave_line(builder: &mut TransitionBuilder, id: EntryId, because: Because<'_>) {
+/// it was restarted and kept its place: they are rebuilt without it, for the reason `others`.
+pub(super) fn leave_line(
+    builder: &mut TransitionBuilder,
+    id: EntryId,
+    because: Because<'_>,
+    others: QueuedReason,
+) {
     let Some(entry) = builder.entry(id) else { return };
     builder.move_entry(id, EntryState::NotReady, because);
     release_held_by(builder, entry.pr);
-    requeue_all_on(builder, entry.pr, QueuedReason::PredecessorCancelled);
+    requeue_all_on(builder, entry.pr, others);
     bisect::forget_parts(builder, &entry);
 }
 

@@ -11,8 +11,8 @@ use super::super::usage::{Quota, UsedUp};
 use super::super::{
     Entry, EntryState, Header, Queue, QueuedReason, RunCancelReason, RunStatus, TestRun, lanes,
 };
-use super::advance;
 use super::builder::TransitionBuilder;
+use super::{advance, frozen};
 
 /// How many more pull requests of each author may enter the line.
 pub(super) struct Room {
@@ -138,8 +138,12 @@ pub(super) fn admit_next(builder: &mut TransitionBuilder) -> bool {
 pub(super) fn admit_outside(builder: &mut TransitionBuilder, which: impl Fn(&Entry) -> bool) {
     let queue = &builder.queue;
     let mut room = Room::of(queue);
-    let may_enter =
-        |entry: &&Entry| which(entry) && used_up(queue, entry).is_none() && may_wait(queue, entry);
+    let may_enter = |entry: &&Entry| {
+        which(entry)
+            && used_up(queue, entry).is_none()
+            && frozen::excluding(queue, entry).is_none()
+            && may_wait(queue, entry)
+    };
     let outside = outside(queue).filter(may_enter);
     let admitted: Vec<EntryId> =
         outside.filter(|it| room.admits(it)).map(|entry| entry.id).collect();

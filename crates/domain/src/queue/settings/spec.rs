@@ -62,7 +62,7 @@ impl LineSyntax {
     /// Its form, for help texts.
     pub const fn form(self) -> &'static str {
         match self {
-            Self::Freeze => "START/END[TIME ZONE] REASON",
+            Self::Freeze => "START/END[TIME ZONE]{SCOPE} REASON",
             Self::TargetRule => "PATTERN TARGET...",
             Self::Capacity => "TARGET NUMBER",
         }

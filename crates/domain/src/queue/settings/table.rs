@@ -244,10 +244,11 @@ settings! {
     merge_method: MergeMethod = MergeMethod::Squash,
         "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::NAMES);
     /// Rules for freezes: periods in which only urgent pull requests merge. At most 100 rules of at most
-    /// 255 bytes, each `START/END[TIME ZONE] REASON` in local time; the reason is optional.
+    /// 255 bytes, each `START/END[TIME ZONE]{SCOPE} REASON` in local time; scope and reason are optional.
     /// Weekly: `Fri 16:00/Mon 08:00[Europe/Berlin] weekend`. Daily: `22:00/06:00[UTC]`.
     /// Once: `2026-12-21T00:00/2027-01-04T08:00[UTC]`, or with `..` as the end for a freeze that lasts
-    /// until the rule is deleted.
+    /// until the rule is deleted. Of some pull requests, by targets and labels:
+    /// `22:00/06:00[UTC]{target:ios-*; !label:docs}`.
     freezes: Vec<String> = Vec::new(),
         "freezes", "Freezes", Merging, SettingKind::Lines(LineSyntax::Freeze);
     /// Whether pull requests that are not urgent are tested during a freeze. If they pass, they merge

@@ -78,6 +78,7 @@ struct Proposed {
     draft: bool,
     mergeability: Mergeability,
     depends_on: Vec<Dependency>,
+    labels: Vec<String>,
 }
 
 /// A queue and the world around it.
@@ -211,6 +212,7 @@ impl World {
             draft: false,
             mergeability: Mergeability::Mergeable,
             depends_on: Vec::new(),
+            labels: Vec::new(),
         });
         let head = Self::head_of(pr, proposed.version);
         PullRequest::builder(PrNumber(pr), head, proposed.base.clone())
@@ -220,6 +222,7 @@ impl World {
             .draft(proposed.draft)
             .mergeability(proposed.mergeability.clone())
             .depends_on(proposed.depends_on.clone())
+            .labels(proposed.labels.clone())
             .url(format!("http://localhost/{pr}"))
             .build()
             .expect("a number and a short title")
@@ -374,6 +377,11 @@ impl World {
     /// Converts a pull request to a draft, or back.
     pub fn redraft(&mut self, pr: u32) {
         self.change(pr, |it| it.draft = !it.draft);
+    }
+
+    /// Changes the labels of a pull request.
+    pub fn relabel(&mut self, pr: u32, labels: Vec<String>) {
+        self.change(pr, |it| it.labels = labels);
     }
 
     /// Changes the mergeability of a pull request.
