@@ -80,7 +80,7 @@ impl AnnouncementText {
                 list.iter().take(20).map(|it| format!("\n- {}", forge.neutral(it))).collect();
             items.concat()
         };
-        let frozen = freeze(queue, entry);
+        let held = freeze(queue, entry);
         let (state, why, more) = match &entry.state {
             EntryState::NotReady => {
                 let missing = entry.readiness(&queue.header).missing();
@@ -100,8 +100,14 @@ impl AnnouncementText {
                     None | Some(WaitReason::Dependencies { .. }) => of_queue().or(missing),
                     Some(_) => missing,
                 };
+                let why = match &reason {
+                    Some(WaitReason::Frozen { until, reason }) => {
+                        Some(frozen(*until, reason.as_deref()))
+                    }
+                    Some(_) | None => None,
+                };
                 let more = reason.map(|it| forge.neutral(&wait(&it).sentence)).unwrap_or_default();
-                (StatusState::Pending, None, more)
+                (StatusState::Pending, why, more)
             }
             EntryState::Pending { .. } => (StatusState::Pending, None, String::new()),
             EntryState::Testing { .. }
@@ -112,9 +118,9 @@ impl AnnouncementText {
                     format!("The test branch is {}.", forge.neutral(run.branch.as_str()))
                 });
                 let more = more.filter(|_| matches!(entry.state, EntryState::Testing { .. }));
-                let held = frozen.as_ref().map(|frozen| format!("It has passed, but {frozen}."));
-                let more = more.or_else(|| Some(forge.neutral(&held?)));
-                (StatusState::Pending, frozen, more.unwrap_or_default())
+                let waits = held.as_ref().map(|frozen| format!("It has passed, but {frozen}."));
+                let more = more.or_else(|| Some(forge.neutral(&waits?)));
+                (StatusState::Pending, held, more.unwrap_or_default())
             }
             EntryState::Ended(Exit::Merged { sha, tested_tree, landed_tree, proof, .. }) => {
                 let mut more =

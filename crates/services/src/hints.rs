@@ -366,7 +366,7 @@ impl HintService {
         self.queues.step(queue, repository, branch, Input::Command(command), None).await.map(drop)
     }
 
-    /// Reads a pull request again whose labels somebody has changed, because freezes may name them; not
+    /// Reads a pull request again whose labels have changed, because freezes may name them; not
     /// for labels that show a state, or that submit it.
     async fn labels_changed(
         &self,

@@ -17,6 +17,7 @@ mod ended;
 mod entry;
 mod estimate;
 mod event;
+mod exit;
 mod external;
 mod fact;
 mod freeze;
@@ -68,6 +69,7 @@ pub use effect::{
 pub use entry::{Behind, Entry, EntryState, Part, Proven};
 pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
+pub use exit::{Culprit, Evidence, Exit, LandingProof};
 pub use external::ExternalReport;
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal, WrongLanding};
 pub use freeze::{Freeze, FreezeState, InvalidFreeze, PartialFreeze, is_endless_freeze};
@@ -90,8 +92,8 @@ pub use pull_request::{
 };
 pub use readiness::Readiness;
 pub use reason::{
-    BlockReason, CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, LandingProof,
-    MergeReason, PassReason, QueuedReason, Reason, RunCancelReason, SubmitReason, TestFailure,
+    BlockReason, CancelReason, FailReason, LandingChange, MergeReason, PassReason, QueuedReason,
+    Reason, RunCancelReason, SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
 pub use retry::{CheckCause, FailureCause, RedTarget, Retries, Retry, RetryClass, machine_failure};

@@ -54,7 +54,7 @@ impl OrderKey {
             LinePosition::Waiting { since, number } => {
                 key(2, u64::from(entry.priority.value), since, number)
             }
-            // Those that left the line together keep the order in which they were submitted.
+            // Entries that left the line together keep the order in which they were submitted.
             LinePosition::Outside => {
                 let submitted = u64::try_from(entry.submitted_at.unix_micros()).unwrap_or_default();
                 key(3, 0, entry.state_changed_at, submitted)

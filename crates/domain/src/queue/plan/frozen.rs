@@ -11,12 +11,13 @@ use super::super::{
     PartialFreeze, Queue, QueuedReason, Reason, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
-use super::{advance, leave, quota};
+use super::{advance, leave};
 
-/// Starts or ends a freeze that is due.
+/// Starts or ends a freeze that is due, and puts the entries into the line that it kept outside.
 pub(super) fn update(builder: &mut TransitionBuilder) {
     if builder.queue.header.freeze.due.is_some_and(|due| due <= builder.at) {
         apply_rules(builder);
+        advance::admit_all(builder);
     }
 }
 
@@ -25,7 +26,6 @@ pub(super) fn apply_rules(builder: &mut TransitionBuilder) {
     let header = &mut builder.queue.header;
     let now = FreezeState::at(&header.settings.freezes, builder.at);
     let before = mem::replace(&mut header.freeze, now.clone());
-    let has_other_scopes = before.partial != now.partial;
     let is_in = |list: &[PartialFreeze], scope: &FreezeScope| {
         list.iter().any(|freeze| freeze.scope == *scope)
     };
@@ -44,9 +44,6 @@ pub(super) fn apply_rules(builder: &mut TransitionBuilder) {
         }
         None if before.in_force.is_some() => builder.decision(Decision::FreezeEnded),
         None => {}
-    }
-    if has_other_scopes && builder.queue.header.state.lets_in() {
-        quota::admit_outside(builder, |_| true);
     }
 }
 
