@@ -20,7 +20,7 @@ async fn a_freeze_by_label_follows_the_labels_on_the_host() {
     assert_eq!(system.state(&held).await, "NOT_READY");
     let is_named = async |_: &System| {
         let shown = double.described_statuses(held.head.as_str());
-        shown.iter().any(|it| it.contains("frozen: release train"))
+        shown.iter().any(|it| it.contains("a freeze applies to it: release train"))
     };
     system.until("the status names the freeze", is_named).await;
     system.call("updateQueue", json!({ "freezes": [] })).await;
@@ -37,7 +37,8 @@ async fn the_status_of_a_pull_request_that_passes_during_a_freeze_names_the_free
     system.submit(&change).await;
     system.until_waits(&change, "frozen").await;
     let shown = || double.described_statuses(change.head.as_str());
-    let is_named = async |_: &System| shown().iter().any(|it| it.contains("frozen: audit"));
+    let is_named =
+        async |_: &System| shown().iter().any(|it| it.contains("a freeze applies to it: audit"));
     system.until("the status names the freeze", is_named).await;
     system.call("updateQueue", json!({ "freezes": [] })).await;
     system.until_state(&change, "MERGED").await;

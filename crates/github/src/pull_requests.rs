@@ -2,7 +2,9 @@
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
 use signalbox_domain::ports::{HostError, PullRequestQuery};
-use signalbox_domain::queue::{Dependency, Mergeability, PullRequest, PullRequestState};
+use signalbox_domain::queue::{
+    Dependency, Mergeability, PullRequest, PullRequestState, STATE_LABELS,
+};
 
 use crate::client::part;
 use crate::host::{CASE_INSENSITIVE_NAMES, GitHubHost, sha};
@@ -66,8 +68,13 @@ pub(crate) fn shown(repo: &RepoName, pull: &wire::Pull) -> Result<PullRequest, H
         draft: pull.draft.unwrap_or(false),
         mergeability: mergeability(pull, state),
         url: pull.html_url.clone().unwrap_or_default(),
-        labels: pull.labels.iter().map(|label| label.name.clone()).collect(),
+        labels: labels(pull),
     })
+}
+
+fn labels(pull: &wire::Pull) -> Vec<String> {
+    let names = pull.labels.iter().map(|label| &label.name);
+    names.filter(|name| !name.starts_with(STATE_LABELS)).cloned().collect()
 }
 
 /// Whether the host reports the pull request as mergeable. `null` means unknown: it is read again

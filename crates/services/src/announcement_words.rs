@@ -5,7 +5,7 @@ use signalbox_domain::ports::{Forge, StatusState};
 use signalbox_domain::queue::{
     Composition, CompositionCheck, Entry, EntryState, Exit, PrState, Queue, WaitReason, view_entry,
 };
-use signalbox_wording::{Named as _, blame, composition, frozen, wait};
+use signalbox_wording::{Named as _, blame, composition, held_by_freeze, wait};
 
 /// The labels of states: `signalbox: testing`.
 pub(super) const LABELS: [(PrState, &str); 5] = [
@@ -68,7 +68,7 @@ fn freeze(queue: &Queue, entry: &Entry) -> Option<String> {
     let WaitReason::Frozen { until, reason } = view_entry(queue, entry.pr)?.waits? else {
         return None;
     };
-    Some(frozen(until, reason.as_deref()))
+    Some(held_by_freeze(until, reason.as_deref()))
 }
 
 impl AnnouncementText {
@@ -102,7 +102,7 @@ impl AnnouncementText {
                 };
                 let why = match &reason {
                     Some(WaitReason::Frozen { until, reason }) => {
-                        Some(frozen(*until, reason.as_deref()))
+                        Some(held_by_freeze(*until, reason.as_deref()))
                     }
                     Some(_) | None => None,
                 };

@@ -12,11 +12,11 @@ use signalbox_domain::ports::{
     PullRequestQuery, QueueKey, Repository,
 };
 use signalbox_domain::queue::{
-    Actor, Command, Dependency, EntryState, Fact, Input, Queue, Settings, SubmitReason,
+    Actor, Command, Dependency, EntryState, Fact, Input, Queue, STATE_LABELS, Settings,
+    SubmitReason,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
-use super::announcement_words::LABELS;
 use super::submit::SubmitOptions;
 use super::{CommentCommand, Error, QueueContext, QueueService};
 
@@ -376,8 +376,8 @@ impl HintService {
     ) -> Result<(), Error> {
         let queues = self.queues(repository).await?;
         let commands = queues.iter().map(|(_, queue)| &*queue.header.settings.enqueueing_label);
-        let mut own = LABELS.iter().map(|(_, own)| *own).chain(commands);
-        if own.any(|own| own.eq_ignore_ascii_case(label)) {
+        let is_command = commands.into_iter().any(|own| own.eq_ignore_ascii_case(label));
+        if is_command || label.starts_with(STATE_LABELS) {
             return Ok(());
         }
         self.pull_request(repository, pr).await

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::queue::{
     SETTINGS, SettingGroup, SettingSpec, Settings, SettingsPatch, is_endless_freeze,
+    is_partial_freeze,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -207,7 +208,7 @@ impl AreaNumbers {
 }
 
 /// The simulated settings, with the others at their defaults and without a timeout. A freeze without an end would
-/// hold what was under test at its start forever.
+/// hold what was under test at its start forever, and histories have no labels and other names of targets.
 fn simulated(settings: &Settings) -> Result<Settings, SimulationError> {
     let mut patch = SettingsPatch::default();
     for spec in SETTINGS.iter().filter(|spec| is_simulated(spec)) {
@@ -215,7 +216,7 @@ fn simulated(settings: &Settings) -> Result<Settings, SimulationError> {
     }
     let others = Settings { testing_timeout_minutes: 0, ..Settings::default() };
     let mut simulated = patch.applied_to(&others)?;
-    simulated.freezes.retain(|rule| !is_endless_freeze(rule));
+    simulated.freezes.retain(|rule| !is_endless_freeze(rule) && !is_partial_freeze(rule));
     Ok(simulated)
 }
 

@@ -34,7 +34,7 @@ pub use simulation::{interval, model};
 pub use table::table;
 pub use tests::upload_warning;
 pub use undo::{compare_landing, undo_landing};
-pub use waits::{Wait, after_exit, dependency_state, frozen, next_step, wait};
+pub use waits::{Wait, after_exit, dependency_state, frozen, held_by_freeze, next_step, wait};
 
 /// The meaning of a color, never its only sign: the label and the icon carry the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

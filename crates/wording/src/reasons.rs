@@ -11,9 +11,7 @@ use super::{Named, Tone, Word, word};
 pub fn reason(reason: Reason) -> Option<Word> {
     match reason {
         Reason::Started | Reason::NoLongerReady => None,
-        Reason::Frozen => {
-            Some(word("Frozen", "pause", Tone::Waiting, "a freeze began that applies to it"))
-        }
+        Reason::Frozen => Some(word("Frozen", "pause", Tone::Waiting, "a freeze applies to it")),
         Reason::Submitted(reason) => Some(reason.named()),
         Reason::Queued(reason) => Some(reason.named()),
         Reason::Passed(reason) => Some(reason.named()),
@@ -136,7 +134,7 @@ impl Named for QueuedReason {
                 "Pull request ahead frozen",
                 "switch",
                 Tone::Quiet,
-                "a freeze began for a pull request ahead, or for one that it was tested with",
+                "a freeze applies to a pull request ahead, or to one that it was tested with",
             ),
             Self::TargetsChanged => {
                 word("Targets changed", "switch", Tone::Quiet, "its impacted targets changed")

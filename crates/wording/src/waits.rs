@@ -96,7 +96,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::Quota { author, of, limit, until } => says("Author quota", "clock", Tone::Waiting, "its author has used up a quota", format!("{}; the author's next pull request may enter the line at {until}", quota(author, of, *limit)).into(), "Enters the line when enough of the quota is restored; the pull request that has waited longest goes first.".into()),
         WaitReason::Frozen { until, reason } => Wait {
             latest: *until,
-            ..says("Frozen", "pause", Tone::Waiting, "the target branch is frozen", frozen(*until, reason.as_deref()).into(), "Continues when the freeze ends. Urgent pull requests merge during a freeze.".into())
+            ..says("Frozen", "pause", Tone::Waiting, "a freeze applies to it", held_by_freeze(*until, reason.as_deref()).into(), "Continues when the freeze ends. Urgent pull requests merge during a freeze.".into())
         },
         WaitReason::QueuePaused { by, reason } => says("Queue paused", "pause", Tone::Warning, "the queue is paused", match reason {
             Some(reason) => format!("the queue was paused by {by}: {reason}").into(),
@@ -172,11 +172,20 @@ fn red_target(tests: &[String], since: Timestamp) -> String {
     )
 }
 
-/// Describes a freeze, as a sentence without a full stop.
+/// Describes the freeze that a pull request waits for, as a sentence without a full stop.
+pub fn held_by_freeze(until: Option<Timestamp>, reason: Option<&str>) -> String {
+    format!("a freeze applies to it{}", ends_because(until, reason))
+}
+
+/// Describes a freeze of all pull requests, as a sentence without a full stop.
 pub fn frozen(until: Option<Timestamp>, reason: Option<&str>) -> String {
+    format!("the target branch is frozen{}", ends_because(until, reason))
+}
+
+fn ends_because(until: Option<Timestamp>, reason: Option<&str>) -> String {
     let until = until.map_or_else(String::new, |until| format!(" until {until}"));
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-    format!("the target branch is frozen{until}{reason}")
+    until + &reason
 }
 
 /// What an author has used up: `of` names the setting of the quota.

@@ -7,13 +7,16 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use crate::ids::{PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
-use super::freeze::prolonged;
+use super::freeze::{first_partial, prolonged};
 use super::lanes::{in_line, meet};
 use super::view::freeze;
 use super::{
     Entry, EntryState, FreezeScope, LinePosition, Move, PassReason, Queue, QueueState, TestRun,
     WaitReason, bisect, view_entry,
 };
+
+/// After how many freezes that interrupt its test a pull request has no estimate.
+const INTERRUPTED: usize = 16;
 
 /// The percentile of earlier durations that counts as the usual one: the median.
 pub const PERCENTILE: u8 = 50;
@@ -99,25 +102,39 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
         return none(ahead, Basis::NoRuns);
     };
     let time = Simulation::new(queue, &history, usual, now).merged_after(view.entry);
-    let Some(time) = with_freezes(queue, view.entry, time, now) else {
+    let Some(time) = with_freezes(queue, view.entry, (time, usual), now) else {
         return none(ahead, Basis::Waits(freeze(queue).or(view.waits)));
     };
     let overdue = overdue(queue, view.entry, history.last().copied(), now);
     Estimate { time: Some(time), runs, ahead, basis: Basis::Runs { usual, overdue } }
 }
 
-/// The time until the merge with the freezes until then; `None` if one of them has no known end.
-fn with_freezes(queue: &Queue, entry: &Entry, time: Span, now: Timestamp) -> Option<Span> {
+/// The time until the merge with the freezes until then; `None` if one of them has no known end. A freeze
+/// with a scope ends the test, and a usual one follows it.
+fn with_freezes(
+    queue: &Queue,
+    entry: &Entry,
+    (time, usual): (Span, Span),
+    now: Timestamp,
+) -> Option<Span> {
     let settings = &queue.header.settings;
     if entry.priority.is_urgent() || settings.freezes.is_empty() {
         return Some(time);
     }
     let is_delayed =
         !settings.test_while_frozen && matches!(entry.state, EntryState::Pending { .. });
-    let (before, rest) = if is_delayed { (Span::ZERO, time) } else { (time, Span::ZERO) };
     let applies = |scope: &FreezeScope| scope.covers(entry);
-    let rest = prolonged(&settings.freezes, applies, now.plus(before), rest)?;
-    Some(Span::from_micros(before.micros().saturating_add(rest.micros())))
+    let (mut start, mut time) = (now, time);
+    for _ in 0..INTERRUPTED {
+        let (before, rest) = if is_delayed { (Span::ZERO, time) } else { (time, Span::ZERO) };
+        let tested = start.plus(before);
+        let merged = tested.plus(prolonged(&settings.freezes, tested, rest)?);
+        let Some(freeze) = first_partial(&settings.freezes, applies, start, merged) else {
+            return Some(merged.since(now));
+        };
+        (start, time) = (freeze.until?, usual);
+    }
+    None
 }
 
 /// The run of the entry, or of an entry that it waits for, that takes longer than `longest`.

@@ -54,13 +54,23 @@ impl FreezeState {
     pub fn at(rules: &[String], at: Timestamp) -> Self {
         let rules: Vec<Rule> = rules.iter().filter_map(|text| Rule::parse(text).ok()).collect();
         let due = rules.iter().filter_map(|rule| rule.next_bound(at)).min();
-        let (partial, whole): (Vec<Rule>, Vec<Rule>) =
-            rules.into_iter().partition(|rule| rule.scope.is_some());
-        let partial = partial.into_iter().filter_map(|mut rule| {
-            let Freeze { until, reason } = in_force(std::slice::from_ref(&rule), at)?;
-            Some(PartialFreeze { scope: rule.scope.take()?, until, reason })
-        });
-        Self { in_force: in_force(&whole, at), partial: partial.collect(), due }
+        let with_scope = |scope: Option<&FreezeScope>| -> Vec<&Rule> {
+            rules.iter().filter(|rule| rule.scope.as_ref() == scope).collect()
+        };
+        let whole = with_scope(None);
+        let mut partial: Vec<PartialFreeze> = Vec::new();
+        for scope in rules.iter().filter_map(|rule| rule.scope.as_ref()) {
+            let own = with_scope(Some(scope));
+            let Some(Freeze { reason, .. }) = in_force(&own, at) else { continue };
+            // A freeze of all pull requests may continue it.
+            let linked: Vec<&Rule> = own.into_iter().chain(whole.iter().copied()).collect();
+            let until = in_force(&linked, at).and_then(|freeze| freeze.until);
+            let freeze = PartialFreeze { scope: scope.clone(), until, reason };
+            if !partial.contains(&freeze) {
+                partial.push(freeze);
+            }
+        }
+        Self { in_force: in_force(&whole, at), partial, due }
     }
 
     /// Whether no freeze is in force and none is due, as without rules.
@@ -71,7 +81,7 @@ impl FreezeState {
 }
 
 /// The freeze of some rules at a point in time, if one of them has a period then.
-fn in_force(rules: &[Rule], at: Timestamp) -> Option<Freeze> {
+fn in_force(rules: &[&Rule], at: Timestamp) -> Option<Freeze> {
     let covering = |at| {
         let near = rules.iter().flat_map(move |rule| rule.periods(at).map(move |it| (rule, it)));
         near.filter(move |(_, period)| period.contains(at))
@@ -91,16 +101,10 @@ fn in_force(rules: &[Rule], at: Timestamp) -> Option<Freeze> {
 }
 
 /// How long a wait from `at` on lasts, if its time passes only outside freezes and it may not end in
-/// one; `None` if it does not end, or after too many freezes to count. Freezes with a scope count if it
-/// applies.
-pub(super) fn prolonged(
-    rules: &[String],
-    applies: impl Fn(&FreezeScope) -> bool,
-    at: Timestamp,
-    wait: Span,
-) -> Option<Span> {
-    let rules = rules.iter().filter_map(|text| Rule::parse(text).ok());
-    let rules: Vec<Rule> = rules.filter(|rule| rule.scope.as_ref().is_none_or(&applies)).collect();
+/// one; `None` if it does not end, or after too many freezes to count. Freezes with a scope do not count.
+pub(super) fn prolonged(rules: &[String], at: Timestamp, wait: Span) -> Option<Span> {
+    let rules: Vec<Rule> = rules.iter().filter_map(|text| Rule::parse(text).ok()).collect();
+    let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.scope.is_none()).collect();
     let (mut now, mut left) = (at, wait);
     for _ in 0..4 * LINKED {
         if let Some(freeze) = in_force(&rules, now) {
@@ -114,6 +118,20 @@ pub(super) fn prolonged(
         left = Span::from_micros(left.micros() - open.micros());
     }
     None
+}
+
+/// The first freeze with a scope that applies within a period.
+pub(super) fn first_partial(
+    rules: &[String],
+    applies: impl Fn(&FreezeScope) -> bool,
+    from: Timestamp,
+    until: Timestamp,
+) -> Option<Freeze> {
+    let rules: Vec<Rule> = rules.iter().filter_map(|text| Rule::parse(text).ok()).collect();
+    let rules: Vec<&Rule> =
+        rules.iter().filter(|rule| rule.scope.as_ref().is_some_and(&applies)).collect();
+    let start = || rules.iter().filter_map(|rule| rule.next_bound(from)).min();
+    in_force(&rules, from).or_else(|| in_force(&rules, start().filter(|start| *start < until)?))
 }
 
 /// Why a rule for a freeze is invalid.
@@ -150,6 +168,11 @@ pub(super) fn check(text: &str) -> Result<(), InvalidFreeze> {
 pub fn is_endless_freeze(rule: &str) -> bool {
     let times = Rule::parse(rule).map(|rule| rule.times);
     matches!(times, Ok(Times::Once { until: None, .. }))
+}
+
+/// Whether a rule of the setting is for a freeze of some pull requests; `false` for an invalid rule.
+pub fn is_partial_freeze(rule: &str) -> bool {
+    Rule::parse(rule).is_ok_and(|rule| rule.scope.is_some())
 }
 
 /// A rule: its periods, in the local time of a time zone.
@@ -196,11 +219,14 @@ impl Rule {
         let unknown = || InvalidFreeze::UnknownZone(zone.to_owned());
         let times = Times::parse(from.trim(), until.trim()).ok_or_else(form)?;
         let zone = TimeZone::get(zone).ok().filter(|it| !it.is_unknown()).ok_or_else(unknown)?;
-        let (scope, reason) = match rest.strip_prefix('{') {
+        let (scope, reason) = match rest.trim_start().strip_prefix('{') {
             Some(scoped) => {
                 let invalid = |it| InvalidFreeze::Scope(text.to_owned(), it);
                 let (scope, reason) =
                     scoped.split_once('}').ok_or(InvalidScope).map_err(invalid)?;
+                if reason.contains('}') {
+                    return Err(invalid(InvalidScope));
+                }
                 (Some(FreezeScope::parse(scope).map_err(invalid)?), reason)
             }
             None => (None, rest),

@@ -97,7 +97,8 @@ impl Of {
     fn meets(&self, entry: &Entry) -> bool {
         match self {
             Self::Label(name) => {
-                entry.pull_request.labels.iter().any(|label| label.eq_ignore_ascii_case(name))
+                let name = name.to_lowercase();
+                entry.pull_request.labels.iter().any(|label| label.to_lowercase() == name)
             }
             Self::Target(pattern) => {
                 match entry.applied_targets().map(|applied| &applied.targets) {

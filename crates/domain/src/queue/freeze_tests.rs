@@ -93,7 +93,7 @@ fn periods_without_a_gap_are_one_freeze() {
 fn a_wait_is_prolonged_by_the_freezes_in_it() {
     let minutes = |rules: &[&str], now: &str, wait: u32| {
         let rules: Vec<String> = rules.iter().map(|&rule| rule.to_owned()).collect();
-        let wait = prolonged(&rules, |_| true, at(now), Span::minutes(wait));
+        let wait = prolonged(&rules, at(now), Span::minutes(wait));
         wait.map(|wait| wait.micros() / Span::minutes(1).micros())
     };
     let nights = ["22:00/06:00[UTC]"];
@@ -178,7 +178,7 @@ fn freezes_with_a_scope_are_apart_from_those_of_all() {
 fn a_scope_names_labels_or_targets() {
     for scope in ["", "mobile", "label:", "team:x", "label:a;", "label:a label", "!", "label:a}"] {
         let rule = format!("22:00/06:00[UTC]{{{scope}}} night");
-        let is_valid = scope == "label:a label" || scope == "label:a}";
+        let is_valid = scope == "label:a label";
         assert_eq!(check(&rule).is_ok(), is_valid, "{rule}");
     }
     let refused = check("22:00/06:00[UTC]{label:mobile night").expect_err("no end");
@@ -187,6 +187,29 @@ fn a_scope_names_labels_or_targets() {
         "\"22:00/06:00[UTC]{label:mobile night\": the scope must be a list of labels and targets, \
          such as \"{target:ios-*; label:mobile; !label:docs}\""
     );
-    // A reason is free text.
-    assert!(check("22:00/06:00[UTC] {night}").is_ok());
+    // Spaces before it do not turn it into a reason.
+    assert!(check("22:00/06:00[UTC]  {label:mobile} night").is_ok());
+    assert!(is_partial_freeze("22:00/06:00[UTC]  {label:mobile} night"));
+    assert!(check("22:00/06:00[UTC] {night}").is_err());
+}
+
+#[test]
+fn freezes_with_one_scope_that_follow_each_other_are_one_freeze() {
+    let rules = [
+        "Fri 16:00/Mon 08:00[UTC]{target:ios} weekend".to_owned(),
+        "Mon 08:00/Mon 20:00[UTC]{target:ios} train".to_owned(),
+        "Mon 20:00/Tue 06:00[UTC] night".to_owned(),
+        "Sat 00:00/Sun 00:00[UTC]{target:web}".to_owned(),
+    ];
+    let partial = FreezeState::at(&rules, at("2026-11-28T12:00:00Z")).partial;
+    let ends: Vec<(String, Option<Timestamp>)> =
+        partial.iter().map(|it| (it.scope.to_string(), it.until)).collect();
+    let end = |text| Some(at(text));
+    assert_eq!(
+        ends,
+        [
+            ("target:ios".to_owned(), end("2026-12-01T06:00:00Z")),
+            ("target:web".to_owned(), end("2026-11-29T00:00:00Z")),
+        ]
+    );
 }

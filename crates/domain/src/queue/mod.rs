@@ -72,7 +72,9 @@ pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use exit::{Culprit, Evidence, Exit, LandingProof};
 pub use external::ExternalReport;
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal, WrongLanding};
-pub use freeze::{Freeze, FreezeState, InvalidFreeze, PartialFreeze, is_endless_freeze};
+pub use freeze::{
+    Freeze, FreezeState, InvalidFreeze, PartialFreeze, is_endless_freeze, is_partial_freeze,
+};
 pub use freeze_scope::{FreezeScope, InvalidScope};
 pub use host_health::{HostHealth, HostTrouble, HostTroubleKind};
 pub use invariant::{Violation, check as check_invariants};
@@ -89,6 +91,7 @@ use plan::{bisect, dependencies, frozen, pretest, quota, red, window};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{
     InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,
+    STATE_LABELS,
 };
 pub use readiness::Readiness;
 pub use reason::{

@@ -77,7 +77,7 @@ pub struct PullRequest {
     pub mergeability: Mergeability,
     /// The URL of its page; may be empty.
     pub url: String,
-    /// Its labels on the host.
+    /// Its labels on the host, without those of [`STATE_LABELS`].
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub labels: Vec<String>,
 }
@@ -113,6 +113,10 @@ impl PullRequest {
             .unwrap_or(&self.title)
     }
 }
+
+/// What the names of the labels begin with by which Signalbox shows the state of a pull request. They are
+/// not among its [labels](PullRequest::labels).
+pub const STATE_LABELS: &str = "signalbox: ";
 
 /// The maximum length of a title, in characters.
 const MAX_TITLE: usize = 1_024;

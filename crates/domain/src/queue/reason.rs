@@ -54,7 +54,7 @@ words!(
         CompositionMismatch = "COMPOSITION_MISMATCH",
         /// Its tests failed as they fail on the target branch; it is tested again when that moves.
         TargetRed = "TARGET_RED",
-        /// A freeze began for a pull request ahead, or for one that it was tested with.
+        /// A freeze applies to a pull request ahead, or to one that it was tested with.
         PredecessorFrozen = "PREREQUISITE_MERGE_ITEM_FROZEN",
         /// It conflicts with a pull request ahead and waits until that one merges or leaves.
         ConflictWithAhead = "CONFLICT_WITH_PULL_REQUEST_AHEAD",
@@ -223,7 +223,7 @@ pub enum Reason {
     Submitted(SubmitReason),
     /// The host no longer allows the merge, and it came to NOT_READY.
     NoLongerReady,
-    /// A freeze began that applies to it, and it came to NOT_READY.
+    /// A freeze applies to it, and it came to NOT_READY.
     Frozen,
     /// It came to PENDING.
     Queued(QueuedReason),

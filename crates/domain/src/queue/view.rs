@@ -189,7 +189,8 @@ pub(super) fn freeze(queue: &Queue) -> Option<WaitReason> {
 
 /// The freeze with a scope that keeps an entry outside the line.
 fn partial_freeze(queue: &Queue, entry: &Entry) -> Option<WaitReason> {
-    let PartialFreeze { until, reason, .. } = frozen::excluding(queue, entry)?.clone();
+    let freeze = frozen::excluding(queue, entry).filter(|_| queue.header.state.lets_in());
+    let PartialFreeze { until, reason, .. } = freeze?.clone();
     Some(WaitReason::Frozen { until, reason })
 }
 

@@ -452,6 +452,7 @@ fn an_estimate_includes_only_the_freezes_that_apply() {
     run_until(&mut world, is_checks);
     let of = |pr| estimate(&world.queue, PrNumber(pr), &[Span::minutes(90)], world.at).time;
     let end = Timestamp::parse("2026-01-01T06:00:00Z").expect("RFC 3339");
-    assert_eq!(of(1), Some(end.since(world.at)));
+    let tested_again = end.plus(Span::minutes(90)).since(world.at);
+    assert_eq!(of(1), Some(tested_again), "the freeze ends its test");
     assert!(of(2).expect("an estimate") < Span::hours(3));
 }

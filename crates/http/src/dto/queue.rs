@@ -51,7 +51,7 @@ impl FreezeReply {
 #[derive(Clone, Debug, serde::Serialize, ToSchema)]
 struct PartialFreezeReply {
     /// The labels and impacted targets that it applies to, as in its rule.
-    #[schema(max_length = 255, example = "target:ios-*; !label:docs")]
+    #[schema(max_length = 512, example = "target:ios-*; !label:docs")]
     scope: String,
     /// When it ends; null for a freeze without an end.
     #[schema(required, format = DateTime)]
@@ -204,7 +204,7 @@ struct ListedQueue {
     /// Why it was paused, while it is.
     #[schema(required)]
     paused_reason: Option<String>,
-    /// The freeze in force.
+    /// The freeze in force that applies to all pull requests.
     #[schema(required)]
     freeze: Option<FreezeReply>,
     /// The number of live entries, also ones that are not ready.

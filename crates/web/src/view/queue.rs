@@ -259,11 +259,11 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
         notices.push(Block::notice(Tone::Warning, "pause", &title, &text));
     }
     for freeze in &header.freeze.partial {
-        let title = format!("Frozen: {}.", plain(&freeze.scope.to_string(), 255));
+        let title = format!("Frozen: {}.", plain(&freeze.scope.to_string(), 512));
         let until = freeze.until.map_or_else(String::new, |until| format!(" until {until}"));
         let reason = freeze.reason.as_deref().map(|reason| sentence(&plain(reason, 500)));
         let text = format!(
-            "Pull requests to which this applies stay outside the line{until}. Urgent ones merge now."
+            "Pull requests to which this applies stay outside the line{until}. Urgent ones are not affected."
         );
         let text = reason.into_iter().chain([text]).collect::<Vec<_>>().join(" ");
         notices.push(Block::notice(Tone::Warning, "pause", &title, &text));

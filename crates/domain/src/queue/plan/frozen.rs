@@ -66,15 +66,9 @@ pub(super) fn exclude_next(builder: &mut TransitionBuilder) -> bool {
     }
     let is_next =
         |entry: &&Entry| !leave::is_landing(queue, entry) && excluding(queue, entry).is_some();
-    let Some((id, run)) = lanes::in_line(queue).find(is_next).map(|it| (it.id, it.state.run()))
-    else {
-        return false;
-    };
-    let others = QueuedReason::PredecessorFrozen;
-    if let Some(run) = run {
-        leave::requeue_run(builder, run, others, &Actor::Queue);
-    }
-    leave::leave_line(builder, id, Because::new(Reason::Frozen, &Actor::Queue), others);
+    let Some(id) = lanes::in_line(queue).find(is_next).map(|it| it.id) else { return false };
+    let because = Because::new(Reason::Frozen, &Actor::Queue);
+    leave::leave_line(builder, id, because, QueuedReason::PredecessorFrozen);
     true
 }
 

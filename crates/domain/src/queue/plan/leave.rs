@@ -56,8 +56,8 @@ pub(super) fn leave_as(builder: &mut TransitionBuilder, entry: &Entry, exit: Exi
     }
 }
 
-/// Removes a waiting entry from the line until it is ready again. Candidates may be built on it, if
-/// it was restarted and kept its place: they are rebuilt without it, for the reason `others`.
+/// Removes an entry from the line until it may enter again. What was tested with it, and candidates that
+/// are built on it, start again without it, for the reason `others`.
 pub(super) fn leave_line(
     builder: &mut TransitionBuilder,
     id: EntryId,
@@ -67,6 +67,9 @@ pub(super) fn leave_line(
     let Some(entry) = builder.entry(id) else { return };
     builder.move_entry(id, EntryState::NotReady, because);
     release_held_by(builder, entry.pr);
+    if let Some(run) = entry.state.run() {
+        requeue_run(builder, run, others, &Actor::Queue);
+    }
     requeue_all_on(builder, entry.pr, others);
     bisect::forget_parts(builder, &entry);
 }

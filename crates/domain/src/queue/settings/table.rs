@@ -243,7 +243,7 @@ settings! {
     /// How changes become commits.
     merge_method: MergeMethod = MergeMethod::Squash,
         "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::NAMES);
-    /// Rules for freezes: periods in which only urgent pull requests merge. At most 100 rules of at most
+    /// Rules for freezes: periods in which only urgent pull requests merge, or some do not. At most 100 rules of at most
     /// 255 bytes, each `START/END[TIME ZONE]{SCOPE} REASON` in local time; scope and reason are optional.
     /// Weekly: `Fri 16:00/Mon 08:00[Europe/Berlin] weekend`. Daily: `22:00/06:00[UTC]`.
     /// Once: `2026-12-21T00:00/2027-01-04T08:00[UTC]`, or with `..` as the end for a freeze that lasts
