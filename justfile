@@ -102,6 +102,7 @@ webhooks MESSAGES='10000' KILLS='10':
 [group('test')]
 nightly:
     just model 100000
+    cargo test --release -p signalbox-domain --test exhaustive -- --ignored
     just simulate 5000
     just fuzz 200000
     just fuzz-api 100

@@ -386,6 +386,7 @@ fn of_batches_beside_the_line_only_the_culprit_in_the_middle_does_not_land() {
 }
 
 #[test]
+#[ignore = "takes minutes; `just nightly` runs it"]
 fn of_batches_beside_the_line_only_the_last_of_the_first_does_not_land() {
     visit_reparenting(ReparentingMode::Batches, 2, 4, 2);
 }

@@ -11,6 +11,7 @@ use super::{bisect, checks, dependencies, frozen, land, leave, quota, red, start
 
 /// Settles, lands and starts until no rule applies; each round may enable the next.
 pub(super) fn advance(builder: &mut TransitionBuilder) {
+    frozen::update(builder);
     quota::update(builder);
     red::end(builder);
     window::end(builder);

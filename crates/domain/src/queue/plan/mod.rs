@@ -39,7 +39,6 @@ pub(super) mod window;
 /// Carries out a command, or refuses it with the rule that it breaks. `at` is the time of the step.
 pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transition, Refusal> {
     let mut builder = TransitionBuilder::of(queue, at);
-    frozen::update(&mut builder);
     commands::carry_out(&mut builder, command)?;
     Ok(concluded(builder))
 }
@@ -48,7 +47,6 @@ pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transit
 /// [`Decision::Ignored`](super::Decision::Ignored).
 pub fn absorb(queue: &Queue, fact: &Fact, at: Timestamp) -> Transition {
     let mut builder = TransitionBuilder::of(queue, at);
-    frozen::update(&mut builder);
     facts::take_in(&mut builder, fact);
     concluded(builder)
 }
