@@ -7,7 +7,8 @@ use signalbox_domain::queue::{
 };
 use signalbox_wording::{Named as _, blame, composition, held_by_freeze, wait};
 
-/// The labels of states: `signalbox: testing`.
+/// The labels of states: `signalbox: testing`. Each begins with
+/// [`STATE_LABELS`](signalbox_domain::queue::STATE_LABELS).
 pub(super) const LABELS: [(PrState, &str); 5] = [
     (PrState::NotReady, "signalbox: not ready"),
     (PrState::Pending, "signalbox: queued"),
@@ -165,5 +166,17 @@ impl AnnouncementText {
         let comment =
             format!("**Merge queue {branch}**: {}: {}.\n\n{more}", word.label, word.sentence);
         Self { state, line, comment }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_domain::queue::STATE_LABELS;
+
+    use super::LABELS;
+
+    #[test]
+    fn every_label_of_a_state_begins_like_one() {
+        assert!(LABELS.iter().all(|(_, label)| label.starts_with(STATE_LABELS)));
     }
 }

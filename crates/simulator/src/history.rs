@@ -208,7 +208,7 @@ impl AreaNumbers {
 }
 
 /// The simulated settings, with the others at their defaults and without a timeout. A freeze without an end would
-/// hold what was under test at its start forever, and histories have no labels and other names of targets.
+/// hold what was under test at its start forever, and a history has neither labels nor the names of targets.
 fn simulated(settings: &Settings) -> Result<Settings, SimulationError> {
     let mut patch = SettingsPatch::default();
     for spec in SETTINGS.iter().filter(|spec| is_simulated(spec)) {
