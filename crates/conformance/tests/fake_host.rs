@@ -1,5 +1,5 @@
 //! The fake host passes the suites of the checks runner and of the forge. Its git host is not git
-//! and is tested in `src/fake_host/tests.rs`.
+//! and is tested in `fake_host_rules.rs`.
 
 use std::future::{Ready, ready};
 use std::sync::Arc;

@@ -24,6 +24,8 @@ mod shared_key;
 mod sql_types;
 mod sqlite;
 mod statement;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod trouble;
 mod work;
 

@@ -14,7 +14,7 @@ use crate::simulation::random::Random;
 /// The usual number of inputs of a parser.
 const INPUTS: u32 = 2_000;
 /// The most bytes of an input.
-const LARGEST: usize = 64 * 1_024;
+pub const LARGEST: usize = 64 * 1_024;
 /// The most mutations of an input.
 const MUTATIONS: u32 = 8;
 /// Bytes at the limits of what they may mean.
@@ -118,37 +118,4 @@ fn random_of(target: &str) -> Random {
 /// From 0 up to and with the length.
 fn position(random: &mut Random, length: usize) -> usize {
     random.below(u32::try_from(length).expect("a small input") + 1) as usize
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn inputs_differ_and_are_the_same_again() {
-        let inputs = || {
-            let seen = RefCell::new(Vec::new());
-            fuzz("sample", &[b"<a b=\"c\"/>\n".repeat(30)], &["<!--"], |input| {
-                seen.borrow_mut().push(input.to_vec());
-            });
-            seen.into_inner()
-        };
-        let first = inputs();
-        assert_eq!(first, inputs());
-        let different: BTreeSet<&Vec<u8>> = first.iter().collect();
-        assert!(different.len() * 10 > first.len() * 9, "{} of {}", different.len(), first.len());
-        assert!(first.iter().any(|input| input.len() > 1_000));
-        assert!(first.iter().all(|input| input.len() <= LARGEST));
-    }
-
-    #[test]
-    #[should_panic(expected = "sample panics on ")]
-    fn a_panic_names_the_file_with_its_input() {
-        fuzz("sample", &[b"abc".to_vec()], &["boom"], |input| {
-            assert!(!input.windows(4).any(|window| window == b"boom"), "boom");
-        });
-    }
 }

@@ -12,8 +12,6 @@ mod host;
 mod looks;
 mod model;
 mod pull_requests;
-#[cfg(test)]
-mod tests;
 
 pub use faults::{Call, Failure};
 pub use forge::FakeForge;

@@ -23,8 +23,6 @@ use crate::statement::Statement;
 use crate::work::Work;
 
 mod partitions;
-#[cfg(test)]
-mod wall;
 
 pub(crate) use partitions::{RUNS_CAME_SINCE, prepare_day, prune_runs};
 

@@ -168,30 +168,3 @@ fn violation(schema: &Value, value: &Value, at: &str) -> Option<String> {
     let items = value.as_array().into_iter().flatten();
     items.clone().find_map(|item| violation(&schema["items"], item, &format!("{at}/…")))
 }
-
-#[cfg(test)]
-#[test]
-fn invalid_requests_are_detected() {
-    if fetched("requests.json").is_none() {
-        return;
-    }
-    let contract = fetched("requests.json").expect("it is there");
-    let operations = &contract["api.github.com"];
-    let request = |method: &str, path: &str, query: &str, body: Value| Logged {
-        method: method.into(),
-        path: path.into(),
-        query: query.into(),
-        body,
-        status: 200,
-    };
-    let wrong = |request: Logged| complaint(operations, &request).is_some();
-    let merge =
-        |body: Value| Logged { status: 201, ..request("POST", "/repos/a/b/merges", "", body) };
-    assert!(!wrong(merge(serde_json::json!({"base": "x", "head": "y"}))));
-    assert!(wrong(merge(serde_json::json!({"base": "x"}))), "a field is missing");
-    assert!(wrong(merge(serde_json::json!({"base": "x", "head": 1}))), "of another type");
-    assert!(wrong(merge(serde_json::json!({"base": "x", "head": "y", "z": 1}))), "not known");
-    assert!(wrong(request("GET", "/repos/a/b/nothing", "", Value::Null)), "no such operation");
-    assert!(wrong(request("GET", "/repos/a/b/pulls", "colour=red", Value::Null)), "no parameter");
-    assert!(!wrong(request("GET", "/repos/a/b/pulls", "state=all&per_page=100", Value::Null)));
-}

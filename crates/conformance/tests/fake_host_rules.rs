@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use signalbox_conformance::fake_host::{Call, Failure, FakeHost, Tree};
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId, RepoName, RunId, Sha};
 use signalbox_domain::ports::{
     Built, GitHost, HostError, LandAnswer, PullRequestQuery, Repository,
@@ -13,8 +14,6 @@ use signalbox_domain::queue::{
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
-
-use super::{Call, Failure, FakeHost, Tree};
 
 struct Fixture {
     host: FakeHost,

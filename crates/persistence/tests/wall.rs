@@ -3,13 +3,12 @@
 
 use diesel::sql_types::BigInt;
 use diesel::{QueryResult, QueryableByName, sql_query};
-use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use signalbox_domain::ids::OrgId;
+use signalbox_persistence::connect;
+use signalbox_persistence::testing::Connections;
 use signalbox_testkit::postgres::Server;
 use uuid::Uuid;
-
-use super::stores::{Lent, Store};
-use crate::reach::Reach;
 
 #[derive(QueryableByName)]
 struct Count {
@@ -17,15 +16,15 @@ struct Count {
     many: i64,
 }
 
-async fn count(conn: &mut Lent, sql: &str) -> i64 {
+async fn count(conn: &mut AsyncPgConnection, sql: &str) -> i64 {
     let counted: QueryResult<Count> = sql_query(sql).get_result(conn).await;
     counted.expect("counted").many
 }
 
 /// Two organizations, each with a repository and a result.
-async fn two(store: &Store) -> [OrgId; 2] {
+async fn two(store: &Connections) -> [OrgId; 2] {
     let orgs = [Uuid::from_u128(1), Uuid::from_u128(2)];
-    let mut conn = store.connection(Reach::ALL).await.expect("a connection");
+    let mut conn = store.of(None).await;
     for org in orgs {
         let sql = format!(
             "INSERT INTO orgs VALUES ('{org}', '{org}', now());
@@ -37,17 +36,17 @@ async fn two(store: &Store) -> [OrgId; 2] {
     orgs.map(OrgId)
 }
 
-async fn fresh() -> Store {
+async fn fresh() -> Connections {
     let url = Server::shared().create_database();
-    crate::connect(&url).await.expect("a database").migrate().await.expect("migrated");
-    Store::new(super::pool(&url).expect("a pool"))
+    connect(&url).await.expect("a database").migrate().await.expect("migrated");
+    Connections::to(&url)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_without_its_condition_sees_and_changes_one_organization() {
     let store = fresh().await;
     let [own, other] = two(&store).await;
-    let mut conn = store.connection(own).await.expect("a connection");
+    let mut conn = store.of(Some(own)).await;
     for table in ["orgs", "repos", "test_hours"] {
         let all = format!("SELECT count(*) AS many FROM {table}");
         assert_eq!(count(&mut conn, &all).await, 1, "{table}");
@@ -68,14 +67,14 @@ async fn a_query_without_its_condition_sees_and_changes_one_organization() {
     drop(conn);
 
     // The connection is used again, by another organization and by all.
-    let mut conn = store.connection(other).await.expect("a connection");
+    let mut conn = store.of(Some(other)).await;
     let untouched = "SELECT count(*) AS many FROM repos WHERE owner = 'o'";
     assert_eq!(count(&mut conn, untouched).await, 1);
     assert_eq!(count(&mut conn, "SELECT count(*) AS many FROM test_hours").await, 1);
     drop(conn);
-    let mut conn = store.connection(Reach::ALL).await.expect("a connection");
+    let mut conn = store.of(None).await;
     assert_eq!(count(&mut conn, "SELECT count(*) AS many FROM repos").await, 2);
-    assert_eq!(store.pool_status().size, 1, "it was the same connection");
+    assert_eq!(store.opened(), 1, "it was the same connection");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +82,7 @@ async fn a_superuser_has_no_wall_and_is_noticed() {
     let server = Server::shared();
     let url = server.create_database();
     for (url, kept) in [(url.clone(), true), (server.as_superuser(&url), false)] {
-        let database = crate::connect(&url).await.expect("a database");
+        let database = connect(&url).await.expect("a database");
         assert_eq!(database.keeps_organizations_apart().await.ok(), Some(kept), "{url}");
     }
 }
@@ -91,7 +90,7 @@ async fn a_superuser_has_no_wall_and_is_noticed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_table_of_organizations_has_the_wall() {
     let store = fresh().await;
-    let mut conn = store.connection(Reach::ALL).await.expect("a connection");
+    let mut conn = store.of(None).await;
     let of_orgs = "FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'org_id' \
                    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') \
                    AND NOT relispartition";
