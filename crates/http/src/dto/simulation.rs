@@ -179,6 +179,13 @@ pub(crate) struct CombinationReply {
     median_minutes: IntervalReply,
     /// The 95th percentile of the minutes in the queue.
     p95_minutes: IntervalReply,
+    /// The median divided by the median of an oracle: a queue with the same number of test slots that knows which
+    /// pull requests merge, and tests each once.
+    median_by_oracle: IntervalReply,
+    /// The 95th percentile divided by the oracle's.
+    p95_by_oracle: IntervalReply,
+    /// Pull requests that merge in an hour.
+    merged_per_hour: IntervalReply,
     /// Test runs for each pull request.
     runs_per_pull_request: IntervalReply,
     /// Minutes of test runs for each merged pull request.
@@ -217,6 +224,9 @@ pub(crate) struct ExampleReply {
             "present": true, "advised": false,
             "medianMinutes": {"mean": 55.2, "low": 52.0, "high": 58.1},
             "p95Minutes": {"mean": 175.0, "low": 165.0, "high": 186.0},
+            "medianByOracle": {"mean": 1.84, "low": 1.75, "high": 1.93},
+            "p95ByOracle": {"mean": 3.1, "low": 2.9, "high": 3.3},
+            "mergedPerHour": {"mean": 0.86, "low": 0.84, "high": 0.88},
             "runsPerPullRequest": {"mean": 1.33, "low": 1.3, "high": 1.36},
             "runMinutesPerMerge": {"mean": 41.0, "low": 40.0, "high": 42.0},
             "cancelledRuns": {"mean": 0.09, "low": 0.08, "high": 0.1},
@@ -226,6 +236,9 @@ pub(crate) struct ExampleReply {
             "present": false, "advised": true,
             "medianMinutes": {"mean": 50.4, "low": 48.0, "high": 53.0},
             "p95Minutes": {"mean": 160.0, "low": 151.0, "high": 170.0},
+            "medianByOracle": {"mean": 1.68, "low": 1.6, "high": 1.76},
+            "p95ByOracle": {"mean": 2.9, "low": 2.7, "high": 3.0},
+            "mergedPerHour": {"mean": 0.86, "low": 0.84, "high": 0.88},
             "runsPerPullRequest": {"mean": 0.85, "low": 0.8, "high": 0.91},
             "runMinutesPerMerge": {"mean": 26.0, "low": 25.0, "high": 27.5},
             "cancelledRuns": {"mean": 0.24, "low": 0.22, "high": 0.26},
@@ -268,6 +281,9 @@ impl SimulationReply {
             advised: study.advice() == Some(it),
             median_minutes: IntervalReply::of(it.median),
             p95_minutes: IntervalReply::of(it.p95),
+            median_by_oracle: IntervalReply::of(it.median_by_oracle),
+            p95_by_oracle: IntervalReply::of(it.p95_by_oracle),
+            merged_per_hour: IntervalReply::of(it.merged_per_hour),
             runs_per_pull_request: IntervalReply::of(it.runs),
             run_minutes_per_merge: IntervalReply::of(it.run_minutes),
             cancelled_runs: IntervalReply::of(it.cancelled),

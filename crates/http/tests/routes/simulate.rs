@@ -44,6 +44,9 @@ async fn the_present_and_the_changed_settings_are_simulated() {
         let runs = &it["runsPerPullRequest"];
         let [mean, low, high] = ["mean", "low", "high"].map(|name| runs[name].as_f64());
         assert!(low <= mean && mean <= high && mean >= Some(1.0), "{it}");
+        for name in ["medianByOracle", "p95ByOracle", "mergedPerHour"] {
+            assert!(it[name]["mean"].as_f64() > Some(0.0), "{name}: {it}");
+        }
     }
     let queue = server.ok("getQueue", json!({})).await;
     assert_ne!(queue["concurrency"], 7, "nothing is applied");

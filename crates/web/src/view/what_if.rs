@@ -10,10 +10,11 @@ use crate::model::{Block, Cell, Section, Table};
 use crate::text::sentence;
 
 /// The columns of the comparison.
-const HEADS: [&str; 6] = [
+const HEADS: [&str; 7] = [
     "Settings",
     "#Median (minutes)",
     "#P95 (minutes)",
+    "#Median, P95 by oracle",
     "#Test runs for each pull request",
     "#Cancelled runs",
     "#False ejections",
@@ -80,10 +81,16 @@ fn row(name: &str, finding: &Finding) -> Vec<Cell> {
         Cell::text(name),
         Cell::number(interval(finding.median, 0, 1.0)),
         Cell::number(interval(finding.p95, 0, 1.0)),
+        Cell::number(by_oracle(finding)),
         Cell::number(interval(finding.runs, 2, 1.0)),
         Cell::number(format!("{} %", interval(finding.cancelled, 1, 100.0))),
         Cell::number(format!("{} %", interval(finding.false_ejections, 2, 100.0))),
     ]
+}
+
+/// The median and the P95, divided by those of an oracle.
+fn by_oracle(finding: &Finding) -> String {
+    format!("{:.2}, {:.2}", finding.median_by_oracle.mean, finding.p95_by_oracle.mean)
 }
 
 fn interval(interval: Interval, digits: usize, times: f64) -> String {
