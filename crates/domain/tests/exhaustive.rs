@@ -31,6 +31,7 @@ enum Setting {
     Depth(u32),
     Concurrency(u32),
     Batches(u32),
+    FairShare,
     OtherMode,
 }
 
@@ -45,6 +46,7 @@ fn patch(world: &World, setting: Setting) -> SettingsPatch {
             patch.batching_min_size = Some(size);
             patch.batching_max_wait_time_minutes = Some(0);
         }
+        Setting::FairShare => patch.fair_share = Some(true),
         Setting::OtherMode => {
             patch.mode = Some(match world.queue.header.settings.mode {
                 Mode::Single => Mode::Parallel,
@@ -343,6 +345,18 @@ fn an_adaptive_window_changes_neither_order_nor_result() {
 }
 
 /// Visits all orders in which these pull requests are tested: all but the bad one land.
+/// The authors of even and odd numbers differ.
+#[test]
+fn with_fair_share_every_pull_request_but_the_bad_one_lands() {
+    let rules = Rules { bad: BTreeSet::from([4]), ..Rules::default() };
+    let start = world_with(rules, |settings| {
+        settings.concurrency = 1;
+        settings.fair_share = true;
+    });
+    let (_, ends) = visit(start, [2, 4, 6, 8, 1].map(Act::Submit).to_vec());
+    assert_eq!(ends, BTreeSet::from([vec![2, 6, 1, 8], vec![2, 6, 8, 1]]));
+}
+
 fn all_but_one_land(mut start: World, prs: u32, bad: u32) {
     for pr in 1..=prs {
         start.submit(pr, None).expect("submitted");
@@ -469,6 +483,7 @@ fn a_setting_change_at_any_moment_blocks_no_pull_request() {
         (Setting::Depth(2), &[2], false),
         (Setting::Concurrency(1), &[], false),
         (Setting::Batches(2), &[2], false),
+        (Setting::FairShare, &[1], false),
         (Setting::OtherMode, &[], false),
     ] {
         let rules = Rules { bad: bad.iter().copied().collect(), ..Rules::default() };

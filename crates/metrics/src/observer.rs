@@ -42,6 +42,7 @@ pub struct PrometheusObserver {
     checks_excused: Counter,
     red_target_holds: Counter,
     freezes: Counter,
+    overtakes: Counter,
     window_resizes: Family<DirectionLabels, Counter>,
     runs_reparented: Counter,
     runs_pretested: Counter,
@@ -81,6 +82,7 @@ impl PrometheusObserver {
             checks_excused: Counter::default(),
             red_target_holds: Counter::default(),
             freezes: Counter::default(),
+            overtakes: Counter::default(),
             window_resizes: Family::default(),
             runs_reparented: Counter::default(),
             runs_pretested: Counter::default(),
@@ -186,6 +188,11 @@ impl PrometheusObserver {
             "queue_freezes",
             "Freezes that started, or whose end or reason changed",
             self.freezes.clone(),
+        );
+        registry.register(
+            "queue_overtakes",
+            "Pull requests that entered the line ahead of earlier ones by fair share",
+            self.overtakes.clone(),
         );
         registry.register(
             "runs_reparented",
@@ -329,6 +336,7 @@ impl Observer for PrometheusObserver {
                         Decision::FreezeStarted { .. } | Decision::PartialFreezeStarted { .. } => {
                             self.freezes.inc()
                         }
+                        Decision::Overtook { .. } => self.overtakes.inc(),
                         Decision::Reparented { .. } => self.runs_reparented.inc(),
                         Decision::Pretested { .. } => self.runs_pretested.inc(),
                         Decision::WindowResized { from, to, .. } => {

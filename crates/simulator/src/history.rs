@@ -16,7 +16,8 @@ use crate::{Areas, Change, Choice, Durations, PastStay, Sample, SimulationError}
 /// history does not contain: statuses, test results, authors, the names of targets, and runs of a pull
 /// request's own head. Timeouts are among them because the recorded durations contain the waiting for
 /// CI.
-const NOT_SIMULATED: [&str; 22] = [
+const NOT_SIMULATED: [&str; 24] = [
+    "agentLabels",
     "authorDailyMinutes",
     "authorHourlyLimit",
     "authorLimit",
@@ -26,6 +27,7 @@ const NOT_SIMULATED: [&str; 22] = [
     "directMergeMode",
     "evidenceChecks",
     "evidenceWaitSeconds",
+    "fairShare",
     "impactedTargetRules",
     "infrastructureMessages",
     "infrastructureRetries",

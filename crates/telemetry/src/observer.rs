@@ -149,6 +149,9 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 "a failed check counts as passed, because only quarantined tests failed"
             );
         }
+        Decision::Overtook { pr, overtaken } => {
+            tracing::debug!(queue.id = %queue.id, %pr, %overtaken, "goes ahead by fair share");
+        }
         Decision::Changed { .. }
         | Decision::RunCancelled { .. }
         | Decision::SettingsChanged { .. }

@@ -17,6 +17,9 @@ pub const fn settings_warning(warning: SettingsWarning) -> &'static str {
             "batchingMinSize 1 makes every batch a single pull request"
         }
         SettingsWarning::CapacitiesWithoutLanes => "targetCapacities has no effect in SINGLE mode",
+        SettingsWarning::AgentsWithoutLimit => {
+            "agentLabels has no effect without authorLimit, authorHourlyLimit, authorDailyMinutes or fairShare"
+        }
     }
 }
 

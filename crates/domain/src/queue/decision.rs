@@ -72,6 +72,13 @@ pub enum Decision {
         /// The change in words: `priority high, alone`.
         what: String,
     },
+    /// With fair share, an entry has entered the line ahead of one that entered it earlier.
+    Overtook {
+        /// Its pull request.
+        pr: PrNumber,
+        /// The pull request directly behind it.
+        overtaken: PrNumber,
+    },
     /// A run was cancelled before it had a result.
     RunCancelled {
         /// The run.

@@ -40,7 +40,7 @@ const PRS: u32 = 16;
 fn op() -> impl Strategy<Value = Op> {
     let pr = || 1..PRS;
     prop_oneof![
-        8 => (pr(), prop::option::weighted(0.1, Just(0))).prop_map(|(pr, rank)| Op::Submit(pr, rank)),
+        8 => (pr(), prop::option::weighted(0.2, prop_oneof![Just(0), Just(10)])).prop_map(|(pr, rank)| Op::Submit(pr, rank)),
         1 => pr().prop_map(Op::Cancel),
         1 => pr().prop_map(Op::Restart),
         1 => pr().prop_map(Op::Push),
@@ -94,6 +94,7 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         (1..6_u32).prop_map(move |it| SettingsPatch { batching_min_size: Some(it), ..none() }),
         (0..4_u32)
             .prop_map(move |it| SettingsPatch { testing_timeout_minutes: Some(it), ..none() }),
+        any::<bool>().prop_map(move |it| SettingsPatch { fair_share: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
             .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
     ]
@@ -106,6 +107,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         let patch = SettingsPatch {
             batch: Some(batch),
             batching_min_size: Some(size),
+            fair_share: Some(true),
             batching_max_wait_time_minutes: Some(1),
             can_optimistically_merge: Some(optimistic),
             pending_failure_depth: Some(depth),
@@ -266,6 +268,12 @@ fn check_runs(queue: &Queue) {
     assert_eq!(found, failed.map(|run| run.id).collect());
 }
 
+fn check_turns(queue: &Queue) {
+    let mut rebuilt = queue.clone();
+    crate::queue::turns::rebuild(&mut rebuilt);
+    assert_eq!(queue.turns, rebuilt.turns);
+}
+
 fn check_landing(queue: &Queue) {
     let aside = |run: &TestRun| {
         let mut of_it = queue.entries_in_order().filter(|it| it.state.run() == Some(run.id));
@@ -306,6 +314,7 @@ proptest! {
                 check_waiting(queue);
                 check_runs(queue);
                 check_landing(queue);
+                check_turns(queue);
             }
         }
     }

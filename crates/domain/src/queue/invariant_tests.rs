@@ -249,12 +249,12 @@ fn a_waiting_entry_is_not_overtaken() {
             held_by: None,
             was_held_by: None,
         };
-        entry.place = LinePosition::Waiting { since, number: u64::from(pr) };
+        entry.place = LinePosition::Waiting { since, number: u64::from(pr), turn: 0 };
     };
     let overtaken = broken(&world, |parts| {
         wait(parts, 1);
         let (since, second) = (parts.header.created_at, parts.entry(2));
-        second.place = LinePosition::Waiting { since, number: 2 };
+        second.place = LinePosition::Waiting { since, number: 2, turn: 0 };
     });
     assert!(texts(&overtaken).contains(&"Q4: #2 overtook #1".to_owned()), "{overtaken:?}");
     let urgent = broken(&world, |parts| {

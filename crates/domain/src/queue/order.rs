@@ -7,7 +7,7 @@
 use crate::ids::EntryId;
 use crate::time::Timestamp;
 
-use super::Entry;
+use super::{Entry, Priority};
 
 /// An entry's position in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub enum LinePosition {
         since: Timestamp,
         /// Breaks ties of entries that entered at the same time; lower is further ahead.
         number: u64,
+        /// Lower ones go first within a priority; 0 without fair share.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_zero"))]
+        turn: u32,
     },
     /// At the place that its first run gave it.
     Anchored {
@@ -34,11 +37,18 @@ pub enum LinePosition {
     },
 }
 
+#[cfg(feature = "serde")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(turn: &u32) -> bool {
+    *turn == 0
+}
+
 /// The key that sorts the line. Two entries never have equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OrderKey {
     class: u8,
     major: u64,
+    turn: u32,
     minor: Timestamp,
     tie: u64,
     entry: EntryId,
@@ -46,13 +56,14 @@ pub(super) struct OrderKey {
 
 impl OrderKey {
     pub(super) fn of(entry: &Entry) -> Self {
-        let key = |class, major, minor, tie| Self { class, major, minor, tie, entry: entry.id };
+        let key =
+            |class, major, minor, tie| Self { class, major, turn: 0, minor, tie, entry: entry.id };
         let zero = Timestamp::from_unix_micros(0);
         match entry.place {
             LinePosition::Front { number } => key(0, number, zero, 0),
             LinePosition::Anchored { number } => key(1, number, zero, 0),
-            LinePosition::Waiting { since, number } => {
-                key(2, u64::from(entry.priority.value), since, number)
+            LinePosition::Waiting { since, number, turn } => {
+                Self { turn, ..key(2, u64::from(entry.priority.value), since, number) }
             }
             // Entries that left the line together keep the order in which they were submitted.
             LinePosition::Outside => {
@@ -66,7 +77,25 @@ impl OrderKey {
     /// line.
     pub(super) const fn first_outside() -> Self {
         let entry = EntryId(uuid::Uuid::nil());
-        Self { class: 3, major: 0, minor: Timestamp::from_unix_micros(i64::MIN), tie: 0, entry }
+        Self {
+            class: 3,
+            major: 0,
+            turn: 0,
+            minor: Timestamp::from_unix_micros(i64::MIN),
+            tie: 0,
+            entry,
+        }
+    }
+
+    /// The key ahead of the entries that wait with this priority.
+    pub(super) fn first_waiting(priority: Priority) -> Self {
+        Self { class: 2, major: u64::from(priority.value), ..Self::first_outside() }
+    }
+
+    /// The turn of an entry that waits with this priority; `None` if this is the key of another one.
+    pub(super) fn turn_of(&self, priority: Priority) -> Option<u32> {
+        let waits = self.class == 2 && self.major == u64::from(priority.value);
+        waits.then_some(self.turn)
     }
 
     /// Whether this is the key of an entry that keeps its place in the line.

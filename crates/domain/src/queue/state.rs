@@ -14,6 +14,7 @@ use super::host_health::HostHealth;
 use super::management::Management;
 use super::order::OrderKey;
 use super::started::{Started, is_obstacle};
+use super::turns::Turns;
 use super::usage::Usage;
 use super::waiting::Waiting;
 use super::{Actor, Entry, FreezeState, Mode, Outcomes, RedTarget, Refusal, Settings, TestRun};
@@ -256,6 +257,7 @@ pub struct Queue {
     most_left: usize,
     pub(super) waiting: Waiting,
     pub(super) started: Started,
+    pub(super) turns: Turns,
     pub(super) by_status: RunsByStatus,
 }
 
@@ -332,6 +334,7 @@ impl Queue {
             most_left: MOST_LEFT,
             waiting: Waiting::default(),
             started: Started::default(),
+            turns: Turns::default(),
             by_status: RunsByStatus::default(),
         };
         for run in runs {
@@ -420,6 +423,7 @@ impl Queue {
         self.started.set_obstacle(key, is_obstacle(&entry, run));
         self.started.replace(old.as_deref(), Some(&entry), run);
         self.waiting.replace(old.as_deref(), Some(&entry));
+        self.turns.replace(&self.header.settings, old.as_deref(), Some(&entry));
         self.by_status.wake(entry.pr);
         self.entries.insert_mut(entry.pr, entry);
     }
@@ -433,6 +437,7 @@ impl Queue {
         self.started.set_obstacle(key, false);
         self.started.replace(Some(&old), None, None);
         self.waiting.replace(Some(&old), None);
+        self.turns.replace(&self.header.settings, Some(&old), None);
         self.by_status.wake(old.pr);
         self.note_left(old.pr);
     }

@@ -10,7 +10,7 @@ use super::usage::UsedUp;
 use super::{
     Entry, EntryState, Freeze, HostTroubleKind, LinePosition, PartialFreeze, PrState, Queue,
     QueueState, Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, dependencies,
-    frozen, lanes, quota, red, window,
+    frozen, lanes, quota, red, share, window,
 };
 
 /// The view of an entry.
@@ -77,7 +77,7 @@ struct Ahead<'a> {
     unsettled: Vec<&'a Entry>,
     /// The unsettled entries without a candidate.
     unbuilt: Vec<&'a Entry>,
-    /// With an author limit, the pull requests of each author.
+    /// With an author limit, the pull requests of each author or agent.
     of_authors: BTreeMap<&'a str, Vec<PrNumber>>,
     capacities: Capacities<'a>,
 }
@@ -100,7 +100,8 @@ impl<'a> Ahead<'a> {
         }
         self.count += 1;
         if queue.header.settings.author_limit > 0 {
-            self.of_authors.entry(&entry.pull_request.author).or_default().push(entry.pr);
+            let of = share::of(&queue.header.settings, &entry.pull_request);
+            self.of_authors.entry(of).or_default().push(entry.pr);
         }
         match &entry.state {
             EntryState::Pending { held_by: None, .. } => {
@@ -209,20 +210,24 @@ fn dependency_cycle(queue: &Queue, entry: &Entry, missing: &WaitReason) -> Optio
 
 /// The limit for its author, if that keeps an entry outside the line.
 fn author_limit(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> {
-    let author = entry.pull_request.author.clone();
-    let limit = queue.header.settings.author_limit;
-    let own = ahead.of_authors.get(author.as_str())?;
+    let settings = &queue.header.settings;
+    let (limit, author) = (settings.author_limit, quota::limited(settings, entry)?);
+    let own = ahead.of_authors.get(author)?;
     let is_reached = own.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
     let prs = own.iter().take(NAMED).copied().collect();
-    (is_reached && quota::is_limited(entry) && queue.header.state.lets_in())
-        .then_some(WaitReason::AuthorLimit { author, limit, prs })
+    (is_reached && queue.header.state.lets_in()).then(|| WaitReason::AuthorLimit {
+        author: author.to_owned(),
+        limit,
+        prs,
+    })
 }
 
 /// The quota that its author has used up, if that keeps an entry outside the line.
 fn author_quota(queue: &Queue, entry: &Entry) -> Option<WaitReason> {
     let UsedUp { quota, limit, until } =
         quota::used_up(queue, entry).filter(|_| queue.header.state.lets_in())?;
-    let (author, of) = (entry.pull_request.author.clone(), quota.setting().to_owned());
+    let author = quota::limited(&queue.header.settings, entry)?.to_owned();
+    let of = quota.setting().to_owned();
     Some(WaitReason::Quota { author, of, limit, until })
 }
 

@@ -5,7 +5,7 @@ use crate::ids::PrNumber;
 use crate::time::Timestamp;
 
 use super::lanes::absolver;
-use super::{Entry, Queue, QueueState, RunStatus, dependencies, frozen, quota, red, window};
+use super::{Entry, Queue, QueueState, RunStatus, dependencies, frozen, quota, red, share, window};
 
 /// A detail of a wait reason, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,9 +157,9 @@ wait_reasons! {
     Landing = "landing";
     /// Nothing in the queue explains the wait: a violation of Q10 and a bug in Signalbox.
     Unexplained = "unexplained";
-    /// Its author has `limit` or more pull requests in the line; `prs` are the first of these.
+    /// Its author or agent has `limit` or more pull requests in the line; `prs` are the first of these.
     AuthorLimit = "author_limit" { author: String, limit: u32, prs: Vec<PrNumber> };
-    /// Its author has used up the quota `of`, a setting; the author's next one may enter at `until`.
+    /// Its author or agent has used up the quota `of`, a setting; the next one may enter at `until`.
     Quota = "quota" { author: String, of: String, limit: u32, until: Timestamp };
     /// A freeze keeps it from merging or being tested; it ends at `until`, if it has an end.
     Frozen = "frozen" { until: Option<Timestamp>, reason: Option<String> };
@@ -226,12 +226,15 @@ impl WaitReason {
             }
             Self::AuthorLimit { author, prs, .. } => {
                 let is_own = |pr: &PrNumber| {
-                    queue.entry_of(*pr).is_some_and(|it| it.pull_request.author == *author)
+                    let settings = &header.settings;
+                    let of = |it: &Entry| share::of(settings, &it.pull_request) == *author;
+                    queue.entry_of(*pr).is_some_and(of)
                 };
                 header.settings.author_limit > 0 && live(prs) && prs.iter().all(is_own)
             }
             Self::Quota { author, .. } => {
-                *author == entry.pull_request.author && quota::used_up(queue, entry).is_some()
+                *author == share::of(&header.settings, &entry.pull_request)
+                    && quota::used_up(queue, entry).is_some()
             }
             Self::QueuePaused { .. } => matches!(header.state, QueueState::Paused { .. }),
             Self::Frozen { .. } => {

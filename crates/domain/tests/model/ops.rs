@@ -218,6 +218,8 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         (0..4_u32).prop_map(move |it| SettingsPatch { author_hourly_limit: Some(it), ..none() }),
         (0..4_u32)
             .prop_map(move |it| SettingsPatch { author_daily_minutes: Some(20 * it), ..none() }),
+        any::<bool>().prop_map(move |it| SettingsPatch { fair_share: Some(it), ..none() }),
+        agent_labels().prop_map(move |it| SettingsPatch { agent_labels: Some(it), ..none() }),
         any::<bool>()
             .prop_map(move |it| SettingsPatch { dependencies_enabled: Some(it), ..none() }),
         target_rules()
@@ -274,6 +276,10 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
 /// How earlier pull requests ended: none did, or many failed, so that others are pretested.
 pub(crate) fn outcomes() -> impl Strategy<Value = Outcomes> {
     prop::sample::select(vec![Outcomes::default(), Outcomes { merged: 60, failed: 30 }])
+}
+
+fn agent_labels() -> impl Strategy<Value = Vec<String>> {
+    prop::sample::subsequence(vec!["MOB*".to_owned(), "docs".to_owned()], 0..=2)
 }
 
 fn labels() -> impl Strategy<Value = Vec<String>> {

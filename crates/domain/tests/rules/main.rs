@@ -23,6 +23,7 @@ mod shown;
 mod state;
 mod target;
 mod targets;
+mod turns;
 mod window;
 
 use signalbox_domain::ids::PrNumber;

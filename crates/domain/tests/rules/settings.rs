@@ -26,6 +26,10 @@ fn ineffective_combinations_of_settings_are_warned_about() {
     assert_eq!(given(ones.clone()), [SettingsWarning::BatchesOfOne]);
     assert_eq!(given(SettingsPatch { batching_min_size: Some(2), ..ones.clone() }), []);
     assert_eq!(given(SettingsPatch { batch: Some(false), ..ones }), []);
+    let agents = SettingsPatch { agent_labels: Some(vec!["agent:*".to_owned()]), ..none() };
+    assert_eq!(given(agents.clone()), [SettingsWarning::AgentsWithoutLimit]);
+    assert_eq!(given(SettingsPatch { fair_share: Some(true), ..agents.clone() }), []);
+    assert_eq!(given(SettingsPatch { author_hourly_limit: Some(1), ..agents }), []);
 }
 
 #[test]

@@ -64,6 +64,8 @@ async fn every_known_key_is_there() {
         ("authorLimit", json!(0)),
         ("authorHourlyLimit", json!(0)),
         ("authorDailyMinutes", json!(0)),
+        ("agentLabels", json!([])),
+        ("fairShare", json!(false)),
         ("freezes", json!([])),
         ("impactedTargetRules", json!([])),
         ("targetCapacities", json!([])),

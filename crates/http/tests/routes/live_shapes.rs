@@ -226,6 +226,8 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("authorLimit", count()),
         ("authorHourlyLimit", count()),
         ("authorDailyMinutes", count()),
+        ("agentLabels", Shape::list(Shape::Text)),
+        ("fairShare", flag()),
         ("adaptiveWindow", flag()),
         ("windowFloor", count()),
         ("mergeMethod", Shape::Word(&["merge_commit", "squash", "rebase"])),

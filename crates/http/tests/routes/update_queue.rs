@@ -37,6 +37,8 @@ fn everything() -> Value {
         "notReadyTimeoutHours": 0,
         "testBranchConstructionMode": "PUSH_NEW_BRANCH_FROM_TEMP",
         "allowedBotSubmitters": ["renovate[bot]"],
+        "agentLabels": ["agent:*"],
+        "fairShare": true,
         "batchingRules": [{"targetPattern": "//db/*", "policy": "isolate"}]
     })
 }

@@ -223,6 +223,7 @@ impl World {
                 pretest_threshold: of(0, 2).map(|it| it * 50),
                 author_limit: of(0, 3),
                 author_hourly_limit: of(0, 2).map(|it| 20 * it),
+                fair_share: of(0, 1).map(|it| it == 1),
                 dependencies_enabled: of(0, 3).map(|it| it > 0),
                 freezes: of(0, 5).map(freezes),
                 impacted_target_rules: of(0, 3).map(target_rules),

@@ -4,7 +4,8 @@ use crate::ids::EntryId;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, Decision, Entry, EntryState, EventKind, LinePosition, Queue, QueuedReason, lanes,
+    Actor, Decision, Entry, EntryState, EventKind, LinePosition, Priority, Queue, QueuedReason,
+    lanes, turns,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, checks, dependencies, frozen, land, leave, quota, red, start, window};
@@ -86,15 +87,20 @@ pub(super) fn admit(builder: &mut TransitionBuilder, id: EntryId) {
     {
         return;
     }
+    let turn = turns::next(queue, &entry.pull_request, entry.priority);
     let (at, number) = (builder.at, builder.number());
     builder.change_entry(id, |entry| {
-        entry.place = LinePosition::Waiting { since: at, number };
+        entry.place = LinePosition::Waiting { since: at, number, turn };
         entry.entered_line_at = Some(at);
     });
     quota::entered(builder, &entry);
     let reason = QueuedReason::NowReady;
     let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
     builder.move_entry(id, to, Because::new(reason, &Actor::Queue));
+    if let Some(overtaken) = builder.entry(id).and_then(|it| turns::overtaken(&builder.queue, &it))
+    {
+        builder.decision(Decision::Overtook { pr: entry.pr, overtaken });
+    }
     if entry.priority.is_urgent() {
         go_to_the_front(builder, id);
     }
@@ -209,6 +215,29 @@ pub(super) fn leave_the_front(builder: &mut TransitionBuilder, id: EntryId) {
 
 fn wait_by_priority(builder: &mut TransitionBuilder, entry: &Entry) {
     let since = entry.entered_line_at.unwrap_or(builder.at);
+    let turn = turns::again(&builder.queue, entry.priority);
     let number = builder.number();
-    builder.change_entry(entry.id, |entry| entry.place = LinePosition::Waiting { since, number });
+    let place = LinePosition::Waiting { since, number, turn };
+    builder.change_entry(entry.id, |entry| entry.place = place);
+}
+
+/// Gives a waiting entry, whose priority changes, its turn among those of the new one.
+pub(super) fn turn_in(builder: &mut TransitionBuilder, id: EntryId, priority: Priority) {
+    let Some(entry) = builder.entry(id) else { return };
+    let LinePosition::Waiting { since, number, .. } = entry.place else { return };
+    let turn = turns::next(&builder.queue, &entry.pull_request, priority);
+    let place = LinePosition::Waiting { since, number, turn };
+    builder.change_entry(id, |entry| entry.place = place);
+}
+
+/// Gives every waiting entry its turn under changed settings.
+pub(super) fn turns_changed(builder: &mut TransitionBuilder) {
+    for (id, new) in turns::of_all(&builder.queue) {
+        builder.change_entry(id, |entry| {
+            if let LinePosition::Waiting { turn, .. } = &mut entry.place {
+                *turn = new;
+            }
+        });
+    }
+    turns::rebuild(&mut builder.queue);
 }

@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 use super::super::{
     Actor, Changes, Decision, Effect, Entry, EntryState, Event, Exit, FreezeState, Header,
     IgnoredBecause, LinePosition, Moved, NumberedEffect, PrState, Queue, Reason, ReportedTargets,
-    RunStatus, TestRun, Transition,
+    RunStatus, TestRun, Transition, share,
 };
 use super::emit::BatchNews;
 use super::{dependencies, quota};
@@ -45,7 +45,7 @@ pub(super) struct TransitionBuilder {
     decisions: Vec<Decision>,
     pub(super) events: Vec<Event>,
     pub(super) batches: Vec<BatchNews>,
-    /// The authors of entries that have left the line.
+    /// The authors, or agents, of entries that have left the line.
     pub(super) left_line: BTreeSet<String>,
     /// The pull requests that have ended, and whether they have merged.
     pub(super) ended: BTreeMap<PrNumber, bool>,
@@ -110,11 +110,13 @@ impl TransitionBuilder {
     /// Writes an entry as it is now.
     pub(super) fn put_entry(&mut self, mut entry: Entry) {
         if let Some(old) = self.entry(entry.id) {
-            if old.place != LinePosition::Outside
-                && (entry.place == LinePosition::Outside
-                    || entry.pull_request.author != old.pull_request.author)
-            {
-                self.left_line.insert(old.pull_request.author.clone());
+            if old.place != LinePosition::Outside {
+                let settings = &self.queue.header.settings;
+                let of = share::of(settings, &old.pull_request);
+                let leaves = entry.place == LinePosition::Outside;
+                if leaves || share::of(settings, &entry.pull_request) != of {
+                    self.left_line.insert(of.to_owned());
+                }
             }
             let is_outside = |entry: &Entry| entry.state == EntryState::NotReady;
             if is_outside(&old)

@@ -130,6 +130,9 @@ fn resubmit(builder: &mut TransitionBuilder, submission: &Submission) {
     if same && force == before.force_enqueued {
         return;
     }
+    if priority.value != before.priority.value {
+        advance::turn_in(builder, id, priority);
+    }
     builder.change_entry(id, |entry| {
         entry.priority = priority;
         entry.no_batch = no_batch;
@@ -237,10 +240,15 @@ fn update(
         let has_other_freezes = settings.freezes != header.settings.freezes;
         let other_dependencies =
             settings.dependencies_enabled != header.settings.dependencies_enabled;
+        let has_other_shares = settings.fair_share != header.settings.fair_share
+            || settings.agent_labels != header.settings.agent_labels;
         let has_other_rules = settings.impacted_target_rules
             != header.settings.impacted_target_rules
             || settings.merge_method != header.settings.merge_method;
         builder.queue.header.settings = settings;
+        if has_other_shares {
+            advance::turns_changed(builder);
+        }
         if has_other_rules {
             targets::apply_rules(builder);
         }

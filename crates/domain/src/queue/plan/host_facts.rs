@@ -8,6 +8,7 @@ use super::super::{
     Actor, Candidate, CheckConclusion, CheckReport, Composition, ConflictWith, Culprit, Effect,
     EntryState, Exit, FailReason, HostStatuses, IgnoredBecause, LinePosition, PassReason,
     QueuedReason, RequiredStatuses, RunChecks, RunStatus, StatusSource, Target, TestRun, lanes,
+    turns,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, checks, facts, landings, leave, timeouts};
@@ -314,9 +315,10 @@ fn hold(
     leave::give_up(builder, run, reason);
     let aside = builder.entry(entry).and_then(|entry| entry.aside());
     let (at, number) = (builder.at, builder.number());
+    let turn = builder.entry(entry).map(|it| turns::again(&builder.queue, it.priority));
     builder.change_entry(entry, |entry| {
         let since = entry.entered_line_at.unwrap_or(at);
-        entry.place = LinePosition::Waiting { since, number };
+        entry.place = LinePosition::Waiting { since, number, turn: turn.unwrap_or_default() };
         entry.part.take_if(|_| aside.is_some());
     });
     let to = EntryState::Pending { reason, held_by: Some(holder), was_held_by: None };

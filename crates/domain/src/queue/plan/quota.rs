@@ -1,4 +1,4 @@
-//! Limits for authors: how many of their pull requests may be in the line and enter it within an hour,
+//! Limits for authors and agents: how many of their pull requests may be in the line and enter it within an hour,
 //! and how long their tests may run in a day.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,8 @@ use crate::time::{Span, Timestamp};
 use super::super::order::OrderKey;
 use super::super::usage::{Quota, UsedUp};
 use super::super::{
-    Entry, EntryState, Header, Queue, QueuedReason, RunCancelReason, RunStatus, TestRun, lanes,
+    Entry, EntryState, Header, Queue, QueuedReason, RunCancelReason, RunStatus, Settings, TestRun,
+    lanes, share,
 };
 use super::builder::TransitionBuilder;
 use super::{advance, frozen};
@@ -27,16 +28,18 @@ impl Room {
         let mut used = BTreeMap::new();
         if limit.is_some() {
             for entry in lanes::in_line(queue) {
-                *used.entry(entry.pull_request.author.clone()).or_default() += 1;
+                let of = share::of(&queue.header.settings, &entry.pull_request);
+                *used.entry(of.to_owned()).or_default() += 1;
             }
         }
         Self { limit, used }
     }
 
     /// Whether an entry may enter the line; it is then counted.
-    pub(super) fn admits(&mut self, entry: &Entry) -> bool {
-        let Some(limit) = self.limit.filter(|_| is_limited(entry)) else { return true };
-        let used = self.used.entry(entry.pull_request.author.clone()).or_default();
+    pub(super) fn admits(&mut self, settings: &Settings, entry: &Entry) -> bool {
+        let limited = limited(settings, entry);
+        let Some((limit, of)) = self.limit.zip(limited) else { return true };
+        let used = self.used.entry(of.to_owned()).or_default();
         *used += 1;
         *used <= limit
     }
@@ -47,16 +50,16 @@ fn limit(queue: &Queue) -> Option<usize> {
     (limit > 0).then(|| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Whether limits apply to an entry: it is not urgent, and its author is known.
-pub(in super::super) fn is_limited(entry: &Entry) -> bool {
-    !entry.priority.is_urgent() && !entry.pull_request.author.is_empty()
+/// Whose limits apply to an entry; `None` if it is urgent, or its author is not known.
+pub(in super::super) fn limited<'a>(settings: &Settings, entry: &'a Entry) -> Option<&'a str> {
+    let of = share::of(settings, &entry.pull_request);
+    (!entry.priority.is_urgent() && !of.is_empty()).then_some(of)
 }
 
 /// The quota that keeps an entry outside the line, because its author has used it up.
 pub(in super::super) fn used_up(queue: &Queue, entry: &Entry) -> Option<UsedUp> {
     let Header { usage, settings, .. } = &queue.header;
-    let author = Some(&entry.pull_request.author).filter(|_| is_limited(entry));
-    author.and_then(|author| usage.used_up(settings, author))
+    usage.used_up(settings, limited(settings, entry)?)
 }
 
 /// When a quota that keeps an entry outside the line is restored next.
@@ -84,7 +87,8 @@ pub(super) fn update(builder: &mut TransitionBuilder) {
 pub(super) fn entered(builder: &mut TransitionBuilder, entry: &Entry) {
     let at = builder.at;
     let Header { usage, settings, .. } = &mut builder.queue.header;
-    usage.count(Quota::HourlyPullRequests, settings, &entry.pull_request.author, (at, 1));
+    let of = share::of(settings, &entry.pull_request);
+    usage.count(Quota::HourlyPullRequests, settings, of, (at, 1));
 }
 
 /// Counts a test run that ends now, divided among its members. What returns to the line because of others
@@ -106,20 +110,21 @@ pub(super) fn tested(builder: &mut TransitionBuilder, run: &TestRun, ended: &Run
             continue;
         }
         let Header { usage, settings, .. } = &mut builder.queue.header;
-        usage.count(Quota::DailyMinutes, settings, &entry.pull_request.author, (at, seconds));
+        let of = share::of(settings, &entry.pull_request);
+        usage.count(Quota::DailyMinutes, settings, of, (at, seconds));
     }
 }
 
 /// Whether a limit for its author keeps an entry outside the line.
 pub(super) fn excludes(queue: &Queue, entry: &Entry) -> bool {
-    let author = &entry.pull_request.author;
-    used_up(queue, entry).is_some() || has_too_many(queue, entry, author)
+    used_up(queue, entry).is_some() || has_too_many(queue, entry)
 }
 
-/// Whether as many pull requests of the author are in the line as may.
-fn has_too_many(queue: &Queue, entry: &Entry, author: &str) -> bool {
-    limit(queue).filter(|_| is_limited(entry)).is_some_and(|limit| {
-        let own = lanes::in_line(queue).filter(|it| it.pull_request.author == author);
+/// Whether as many pull requests of its author are in the line as may.
+fn has_too_many(queue: &Queue, entry: &Entry) -> bool {
+    let settings = &queue.header.settings;
+    limit(queue).zip(limited(settings, entry)).is_some_and(|(limit, of)| {
+        let own = lanes::in_line(queue).filter(|it| share::of(settings, &it.pull_request) == of);
         own.take(limit).count() == limit
     })
 }
@@ -127,9 +132,10 @@ fn has_too_many(queue: &Queue, entry: &Entry, author: &str) -> bool {
 /// Puts entries into the line whose authors have had others leave it. Returns whether there was such an
 /// author.
 pub(super) fn admit_next(builder: &mut TransitionBuilder) -> bool {
-    let Some(author) = builder.left_line.pop_first() else { return false };
+    let Some(of) = builder.left_line.pop_first() else { return false };
     if limit(&builder.queue).is_some() && builder.queue.header.state.lets_in() {
-        admit_outside(builder, |entry| entry.pull_request.author == author);
+        let settings = builder.queue.header.settings.clone();
+        admit_outside(builder, |entry| share::of(&settings, &entry.pull_request) == of);
     }
     true
 }
@@ -145,8 +151,10 @@ pub(super) fn admit_outside(builder: &mut TransitionBuilder, which: impl Fn(&Ent
             && may_wait(queue, entry)
     };
     let outside = outside(queue).filter(may_enter);
-    let admitted: Vec<EntryId> =
-        outside.filter(|it| room.admits(it)).map(|entry| entry.id).collect();
+    let admitted: Vec<EntryId> = outside
+        .filter(|it| room.admits(&queue.header.settings, it))
+        .map(|entry| entry.id)
+        .collect();
     for id in admitted {
         advance::admit(builder, id);
     }

@@ -137,6 +137,12 @@ impl Settings {
         if !self.target_capacities.is_empty() && self.mode == Mode::Single {
             found.push(SettingsWarning::CapacitiesWithoutLanes);
         }
+        let no_limit = self.author_limit == 0
+            && self.author_hourly_limit == 0
+            && self.author_daily_minutes == 0;
+        if !self.agent_labels.is_empty() && no_limit && !self.fair_share {
+            found.push(SettingsWarning::AgentsWithoutLimit);
+        }
         found
     }
 }
@@ -150,6 +156,8 @@ pub enum SettingsWarning {
     BatchesOfOne,
     /// `targetCapacities` is set in SINGLE mode, in which targets have no effect.
     CapacitiesWithoutLanes,
+    /// `agentLabels` is set, but neither a limit for authors nor fair share.
+    AgentsWithoutLimit,
 }
 
 impl SettingsPatch {

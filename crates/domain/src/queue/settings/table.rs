@@ -284,6 +284,15 @@ settings! {
     author_daily_minutes: u32 = 0,
         "authorDailyMinutes", "Daily test minutes per author", Testing,
         whole(0, 100_000, "minutes");
+    /// Patterns for labels that agents give their pull requests, at most 100; `*` matches any text. A pull request
+    /// with such a label counts for the agent that the label names, not for its author, in the limits for
+    /// authors and in fair share.
+    agent_labels: Vec<String> = Vec::new(),
+        "agentLabels", "Labels of agents", Testing, SettingKind::Names { optional: false };
+    /// Whether authors take turns: of the waiting pull requests of one priority, the first of each author goes
+    /// ahead of the second of any other, instead of all in the order in which they entered the line.
+    fair_share: bool = false,
+        "fairShare", "Fair share", Testing, SettingKind::Flag;
     /// Hours until a pull request that is not ready is cancelled; 0 means never.
     not_ready_timeout_hours: u32 = 24,
         "notReadyTimeoutHours", "Not-ready timeout", Testing, whole(0, 720, "hours");
