@@ -238,8 +238,7 @@ impl Header {
 
 /// A merge queue with its live entries and the runs that they refer to.
 ///
-/// The collections share structure: a clone is O(1) and a change O(log n), so the cost of a step
-/// hardly grows with the line.
+/// The collections share structure: a clone is O(1) and a change O(log n).
 #[derive(Clone, Debug)]
 pub struct Queue {
     /// Everything but the collections.

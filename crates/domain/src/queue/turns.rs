@@ -1,8 +1,7 @@
 //! Turns: among waiting entries of one priority, the first of every author goes ahead of the second of any other.
 //!
 //! An entry's turn is one more than the last turn of its author, and than the lowest turn that waits. So
-//! an author with many entries is overtaken by others, but each entry only by those that entered the line
-//! before its turn was the next one.
+//! an author with many entries is overtaken by others, but no entry is once its turn is the next one.
 
 use std::collections::BTreeMap;
 
@@ -92,6 +91,9 @@ fn waiting_first(queue: &Queue, priority: Priority) -> Option<u32> {
 
 /// The entry behind one that has just entered the line, if that one has overtaken it.
 pub(super) fn overtaken(queue: &Queue, entry: &Entry) -> Option<PrNumber> {
+    if !queue.header.settings.fair_share {
+        return None;
+    }
     let behind = queue.behind(OrderKey::of(entry)).next()?;
     OrderKey::of(behind).turn_of(entry.priority).map(|_| behind.pr)
 }

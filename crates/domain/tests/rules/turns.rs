@@ -69,7 +69,7 @@ fn an_entry_is_overtaken_only_until_its_turn_is_next() {
 }
 
 #[test]
-fn the_setting_orders_those_that_wait_again() {
+fn the_setting_orders_waiting_entries_again() {
     let mut world = world(1, |settings| settings.fair_share = false);
     submit(&mut world, [2, 4, 6, 8, 1, 3]);
     assert_eq!(in_line(&world), [2, 4, 6, 8, 1, 3]);
