@@ -23,6 +23,7 @@ enum Op {
     Depend(u32, u32),
     Retouch(u32, BTreeSet<u32>),
     MergeByHand(u32),
+    Relabel(u32, bool),
     Set(Box<SettingsPatch>),
     State(RequestedState),
     PushTarget,
@@ -47,6 +48,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (pr(), pr()).prop_map(|(pr, on)| Op::Depend(pr, on)),
         1 => (pr(), targets()).prop_map(|(pr, targets)| Op::Retouch(pr, targets)),
         1 => pr().prop_map(Op::MergeByHand),
+        2 => (pr(), any::<bool>()).prop_map(|(pr, agent)| Op::Relabel(pr, agent)),
         2 => patch().prop_map(|patch| Op::Set(Box::new(patch))),
         1 => prop_oneof![
             3 => Just(RequestedState::Running),
@@ -95,6 +97,8 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         (0..4_u32)
             .prop_map(move |it| SettingsPatch { testing_timeout_minutes: Some(it), ..none() }),
         any::<bool>().prop_map(move |it| SettingsPatch { fair_share: Some(it), ..none() }),
+        prop::collection::vec(Just("agent*".to_owned()), 0..2)
+            .prop_map(move |it| SettingsPatch { agent_labels: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
             .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
     ]
@@ -144,6 +148,10 @@ fn apply(world: &mut World, op: &Op) {
             }
         }
         Op::MergeByHand(pr) => world.merge_by_hand(*pr),
+        Op::Relabel(pr, agent) => {
+            let label = if *agent { "agent" } else { "docs" };
+            world.relabel(*pr, vec![label.to_owned()]);
+        }
         Op::Set(patch) => update(world, patch.as_ref().clone(), None),
         Op::State(state) => update(world, SettingsPatch::default(), Some(*state)),
         Op::PushTarget => world.push_target(),

@@ -26,6 +26,7 @@ mod host_health;
 mod invariant;
 mod journal;
 mod justified;
+mod landing;
 mod lanes;
 mod management;
 mod metrics;
@@ -82,6 +83,7 @@ pub use host_health::{HostHealth, HostTrouble, HostTroubleKind};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
 pub use justified::{Awaited, awaited, unjustified};
+pub use landing::Landing;
 pub use management::{ChangeSource, Drift, ManagedState, Management};
 pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, Stay, measure};
 pub use moves::Move;
@@ -112,9 +114,7 @@ pub use settings::{
     SettingValue, Settings, SettingsBuilder, SettingsPatch, SettingsWarning,
     TestBranchConstructionMode, setting,
 };
-pub use state::{
-    Header, Landing, PrState, Queue, QueueState, QueueStateName, RequestedState, Target,
-};
+pub use state::{Header, PrState, Queue, QueueState, QueueStateName, RequestedState, Target};
 pub use target_rules::{
     ChangedPaths, ComputedTargets, InvalidTargetRule, MAX_CHANGED_PATHS, TargetRules, WhyAll,
 };

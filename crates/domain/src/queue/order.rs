@@ -92,10 +92,9 @@ impl OrderKey {
         Self { class: 2, major: u64::from(priority.value), ..Self::first_outside() }
     }
 
-    /// The turn of an entry that waits with this priority; `None` if this is the key of another one.
-    pub(super) fn turn_of(&self, priority: Priority) -> Option<u32> {
-        let waits = self.class == 2 && self.major == u64::from(priority.value);
-        waits.then_some(self.turn)
+    /// Whether this is the key of an entry that waits for its first run with this priority.
+    pub(super) fn waits_with(&self, priority: u32) -> bool {
+        self.class == 2 && self.major == u64::from(priority)
     }
 
     /// Whether this is the key of an entry that keeps its place in the line.

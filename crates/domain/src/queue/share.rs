@@ -4,13 +4,13 @@ use super::{PullRequest, Settings, batch};
 
 /// The author of a pull request, or its first label of an agent. Empty if the author is unknown.
 pub(super) fn of<'a>(settings: &Settings, pull_request: &'a PullRequest) -> &'a str {
-    let patterns = &settings.agent_labels;
-    if patterns.is_empty() {
-        return &pull_request.author;
+    let PullRequest { author, labels, .. } = pull_request;
+    if settings.agent_labels.is_empty() || labels.is_empty() {
+        return author;
     }
-    let is_agent = |label: &&String| {
-        let label = label.to_lowercase();
-        patterns.iter().any(|pattern| batch::matches(&pattern.to_lowercase(), &label))
-    };
-    pull_request.labels.iter().filter(is_agent).min().unwrap_or(&pull_request.author)
+    let patterns: Vec<String> = settings.agent_labels.iter().map(|it| it.to_lowercase()).collect();
+    let lower = labels.iter().map(|label| (label.to_lowercase(), label));
+    let agents =
+        lower.filter(|(lower, _)| patterns.iter().any(|pattern| batch::matches(pattern, lower)));
+    agents.min().map_or(author, |(_, label)| label)
 }

@@ -1,5 +1,6 @@
 //! The queue's state, and the states of pull requests as clients see them.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
@@ -17,7 +18,9 @@ use super::started::{Started, is_obstacle};
 use super::turns::Turns;
 use super::usage::Usage;
 use super::waiting::Waiting;
-use super::{Actor, Entry, FreezeState, Mode, Outcomes, RedTarget, Refusal, Settings, TestRun};
+use super::{
+    Actor, Entry, FreezeState, Landing, Mode, Outcomes, RedTarget, Refusal, Settings, TestRun,
+};
 
 words!(
     /// A pull request's state in a queue, as clients see it.
@@ -148,21 +151,6 @@ pub struct Target {
     pub seen_at: Option<Timestamp>,
 }
 
-/// A landing that was sent to the host and has not been answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Landing {
-    /// The run whose candidate lands.
-    pub run: RunId,
-    /// All runs whose groups land with it, in line order; the last is `run`.
-    pub runs: Vec<RunId>,
-    /// When the landing was started.
-    pub since: Timestamp,
-    /// Whether the tested tree itself must land.
-    #[cfg_attr(feature = "serde", serde(default = "super::yes"))]
-    pub exact: bool,
-}
-
 /// A queue without its entries and runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -209,6 +197,9 @@ pub struct Header {
     /// How the last pull requests ended.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Outcomes::is_empty"))]
     pub outcomes: Outcomes,
+    /// The last started turn of each priority, with fair share.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeMap::is_empty"))]
+    pub started_turns: BTreeMap<u32, u32>,
     /// Seconds that the last passing runs took; kept while the test timeout is automatic.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub passed_in: Vec<u32>,
@@ -304,6 +295,7 @@ impl Queue {
                 window: None,
                 usage: Usage::default(),
                 outcomes: Outcomes::default(),
+                started_turns: BTreeMap::new(),
                 passed_in: Vec::new(),
                 host: HostHealth::default(),
                 batch_due: None,

@@ -1,7 +1,7 @@
-//! Turns: among waiting entries of one priority, the first of every author goes ahead of the second of any other.
+//! Turns: with fair share, waiting entries of one priority are started by turn. An entry's turn is one
+//! more than the last turn of its author, and than the last turn that was started.
 //!
-//! An entry's turn is one more than the last turn of its author, and than the lowest turn that waits. So
-//! an author with many entries is overtaken by others, but no entry is once its turn is the next one.
+//! So an author with many entries is overtaken by others, but no entry is once its turn is the next one.
 
 use std::collections::BTreeMap;
 
@@ -71,22 +71,38 @@ impl Turns {
 /// The turn of an entry that enters the line with this priority.
 pub(super) fn next(queue: &Queue, pull_request: &PullRequest, priority: Priority) -> u32 {
     let settings = &queue.header.settings;
-    let Some(lowest) = waiting_first(queue, priority).filter(|_| settings.fair_share) else {
+    if !settings.fair_share {
         return 0;
-    };
+    }
     let last = queue.turns.last(priority, share::of(settings, pull_request));
-    last.map_or(lowest, |last| last.max(lowest)).saturating_add(1)
+    last.unwrap_or_default().max(again(queue, priority)).saturating_add(1)
 }
 
-/// The turn of an entry that had a place in the line already, and waits again.
+/// The turn of an entry that was started, and waits again: it goes ahead of newcomers.
 pub(super) fn again(queue: &Queue, priority: Priority) -> u32 {
-    waiting_first(queue, priority).unwrap_or_default()
+    queue.header.started_turns.get(&priority.value).copied().unwrap_or_default()
 }
 
-/// The lowest turn of the entries that wait with this priority.
-fn waiting_first(queue: &Queue, priority: Priority) -> Option<u32> {
-    let first = queue.line.range(OrderKey::first_waiting(priority)..).next()?;
-    first.turn_of(priority)
+/// Notes that a waiting entry is started.
+pub(super) fn start(queue: &mut Queue, entry: &Entry) {
+    let LinePosition::Waiting { turn, .. } = entry.place else { return };
+    if queue.header.settings.fair_share {
+        let last = queue.header.started_turns.entry(entry.priority.value).or_default();
+        *last = turn.max(*last);
+    }
+}
+
+/// Forgets the turns of priorities with which no entry waits.
+pub(super) fn forget(queue: &mut Queue) {
+    let waits = |priority: u32| {
+        let first = OrderKey::first_waiting(Priority::number(priority));
+        queue.line.range(first..).next().is_some_and(|key| key.waits_with(priority))
+    };
+    let gone: Vec<u32> =
+        queue.header.started_turns.keys().copied().filter(|it| !waits(*it)).collect();
+    for priority in gone {
+        queue.header.started_turns.remove(&priority);
+    }
 }
 
 /// The entry behind one that has just entered the line, if that one has overtaken it.
@@ -95,11 +111,11 @@ pub(super) fn overtaken(queue: &Queue, entry: &Entry) -> Option<PrNumber> {
         return None;
     }
     let behind = queue.behind(OrderKey::of(entry)).next()?;
-    OrderKey::of(behind).turn_of(entry.priority).map(|_| behind.pr)
+    OrderKey::of(behind).waits_with(entry.priority.value).then_some(behind.pr)
 }
 
 /// The turns of all waiting entries after a change of settings: as if they entered the line now, in the
-/// order in which they did.
+/// order in which they did, and none was started.
 pub(super) fn of_all<'a>(queue: &'a Queue) -> Vec<(EntryId, u32)> {
     let settings = &queue.header.settings;
     let since = |entry: &Entry| match entry.place {
@@ -114,11 +130,11 @@ pub(super) fn of_all<'a>(queue: &'a Queue) -> Vec<(EntryId, u32)> {
         let Entry { priority, pull_request, .. } = entry;
         let of = share::of(settings, pull_request);
         if !settings.fair_share || of.is_empty() {
-            return 0;
+            return u32::from(settings.fair_share);
         }
-        let next = used.entry((priority.value, of)).or_default();
-        *next += 1;
-        *next - 1
+        let last = used.entry((priority.value, of)).or_default();
+        *last += 1;
+        *last
     };
     waiting.into_iter().map(|(_, entry)| (entry.id, turn(entry))).collect()
 }

@@ -4,8 +4,8 @@ use crate::ids::EntryId;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, Decision, Entry, EntryState, EventKind, LinePosition, Priority, Queue, QueuedReason,
-    lanes, turns,
+    Actor, Decision, Entry, EntryState, EventKind, LinePosition, Priority, PullRequest, Queue,
+    QueuedReason, lanes, turns,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, checks, dependencies, frozen, land, leave, quota, red, start, window};
@@ -28,6 +28,7 @@ pub(super) fn advance(builder: &mut TransitionBuilder) {
         || land::land(builder)
         || start::start(builder)
     {}
+    turns::forget(&mut builder.queue);
 }
 
 /// Whether no entry is in the line.
@@ -170,7 +171,8 @@ pub(super) fn targets_changed(builder: &mut TransitionBuilder, id: EntryId) {
     builder.change_entry(id, |entry| entry.part = None);
     match entry.place {
         LinePosition::Anchored { .. } => {
-            wait_by_priority(builder, &entry);
+            let turn = turns::again(&builder.queue, entry.priority);
+            wait_by_priority(builder, &entry, turn);
         }
         LinePosition::Front { .. } => interrupt_behind(builder, id),
         LinePosition::Waiting { .. } | LinePosition::Outside => {}
@@ -196,7 +198,8 @@ pub(super) fn turned_ordinary(builder: &mut TransitionBuilder, id: EntryId) {
     let built_on = builder.queue.runs().any(|run| run.ahead.iter().any(|(_, pr)| *pr == entry.pr));
     if matches!(entry.place, LinePosition::Front { .. }) && entry.state.run().is_none() && !built_on
     {
-        wait_by_priority(builder, &entry);
+        let turn = turns::next(&builder.queue, &entry.pull_request, entry.priority);
+        wait_by_priority(builder, &entry, turn);
     }
 }
 
@@ -209,35 +212,42 @@ pub(super) fn leave_the_front(builder: &mut TransitionBuilder, id: EntryId) {
         leave::requeue_run_and_behind(builder, run, reason);
     }
     leave::requeue_all_on(builder, entry.pr, reason);
-    wait_by_priority(builder, &entry);
+    let turn = turns::next(&builder.queue, &entry.pull_request, entry.priority);
+    wait_by_priority(builder, &entry, turn);
     leave::release_held_by(builder, entry.pr);
 }
 
-fn wait_by_priority(builder: &mut TransitionBuilder, entry: &Entry) {
+fn wait_by_priority(builder: &mut TransitionBuilder, entry: &Entry, turn: u32) {
     let since = entry.entered_line_at.unwrap_or(builder.at);
-    let turn = turns::again(&builder.queue, entry.priority);
     let number = builder.number();
     let place = LinePosition::Waiting { since, number, turn };
     builder.change_entry(entry.id, |entry| entry.place = place);
 }
 
-/// Gives a waiting entry, whose priority changes, its turn among those of the new one.
-pub(super) fn turn_in(builder: &mut TransitionBuilder, id: EntryId, priority: Priority) {
+/// Gives a waiting entry, whose priority or author changes, its turn among the others.
+pub(super) fn turn_changed(
+    builder: &mut TransitionBuilder,
+    id: EntryId,
+    priority: Priority,
+    seen: &PullRequest,
+) {
     let Some(entry) = builder.entry(id) else { return };
     let LinePosition::Waiting { since, number, .. } = entry.place else { return };
-    let turn = turns::next(&builder.queue, &entry.pull_request, priority);
+    let turn = turns::next(&builder.queue, seen, priority);
     let place = LinePosition::Waiting { since, number, turn };
     builder.change_entry(id, |entry| entry.place = place);
 }
 
 /// Gives every waiting entry its turn under changed settings.
 pub(super) fn turns_changed(builder: &mut TransitionBuilder) {
-    for (id, new) in turns::of_all(&builder.queue) {
-        builder.change_entry(id, |entry| {
-            if let LinePosition::Waiting { turn, .. } = &mut entry.place {
-                *turn = new;
-            }
-        });
+    for (id, turn) in turns::of_all(&builder.queue) {
+        let Some(entry) = builder.entry(id) else { continue };
+        let LinePosition::Waiting { since, number, turn: before } = entry.place else { continue };
+        if turn != before {
+            let place = LinePosition::Waiting { since, number, turn };
+            builder.change_entry(id, |entry| entry.place = place);
+        }
     }
+    builder.queue.header.started_turns.clear();
     turns::rebuild(&mut builder.queue);
 }

@@ -110,8 +110,8 @@ impl TransitionBuilder {
     /// Writes an entry as it is now.
     pub(super) fn put_entry(&mut self, mut entry: Entry) {
         if let Some(old) = self.entry(entry.id) {
-            if old.place != LinePosition::Outside {
-                let settings = &self.queue.header.settings;
+            let settings = &self.queue.header.settings;
+            if old.place != LinePosition::Outside && settings.author_limit > 0 {
                 let of = share::of(settings, &old.pull_request);
                 let leaves = entry.place == LinePosition::Outside;
                 if leaves || share::of(settings, &entry.pull_request) != of {

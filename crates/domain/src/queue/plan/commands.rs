@@ -131,7 +131,7 @@ fn resubmit(builder: &mut TransitionBuilder, submission: &Submission) {
         return;
     }
     if priority.value != before.priority.value {
-        advance::turn_in(builder, id, priority);
+        advance::turn_changed(builder, id, priority, &before.pull_request);
     }
     builder.change_entry(id, |entry| {
         entry.priority = priority;
@@ -241,7 +241,7 @@ fn update(
         let other_dependencies =
             settings.dependencies_enabled != header.settings.dependencies_enabled;
         let has_other_shares = settings.fair_share != header.settings.fair_share
-            || settings.agent_labels != header.settings.agent_labels;
+            || (settings.fair_share && settings.agent_labels != header.settings.agent_labels);
         let has_other_rules = settings.impacted_target_rules
             != header.settings.impacted_target_rules
             || settings.merge_method != header.settings.merge_method;

@@ -3,7 +3,7 @@
 use super::super::{
     Actor, CancelReason, Decision, Dependency, DependencyState, EntryState, Exit, Fact,
     FailureCause, HostTrouble, IgnoredBecause, MergeReason, PrState, PullRequest, PullRequestState,
-    QueuedReason, Reason,
+    QueuedReason, Reason, share,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{
@@ -110,6 +110,10 @@ pub(super) fn pull_request_seen(
         return builder.ignored(IgnoredBecause::Superseded);
     }
     let known = entry.pull_request.clone();
+    let settings = &builder.queue.header.settings;
+    if share::of(settings, &known) != share::of(settings, seen) {
+        advance::turn_changed(builder, id, entry.priority, seen);
+    }
     builder.change_entry(id, |entry| {
         entry.pull_request = seen.clone();
         entry.seen_at = read_at;

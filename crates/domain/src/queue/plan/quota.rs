@@ -37,8 +37,8 @@ impl Room {
 
     /// Whether an entry may enter the line; it is then counted.
     pub(super) fn admits(&mut self, settings: &Settings, entry: &Entry) -> bool {
-        let limited = limited(settings, entry);
-        let Some((limit, of)) = self.limit.zip(limited) else { return true };
+        let limited = self.limit.and_then(|limit| Some((limit, limited(settings, entry)?)));
+        let Some((limit, of)) = limited else { return true };
         let used = self.used.entry(of.to_owned()).or_default();
         *used += 1;
         *used <= limit
@@ -123,7 +123,8 @@ pub(super) fn excludes(queue: &Queue, entry: &Entry) -> bool {
 /// Whether as many pull requests of its author are in the line as may.
 fn has_too_many(queue: &Queue, entry: &Entry) -> bool {
     let settings = &queue.header.settings;
-    limit(queue).zip(limited(settings, entry)).is_some_and(|(limit, of)| {
+    let limit = limit(queue);
+    limit.and_then(|limit| Some((limit, limited(settings, entry)?))).is_some_and(|(limit, of)| {
         let own = lanes::in_line(queue).filter(|it| share::of(settings, &it.pull_request) == of);
         own.take(limit).count() == limit
     })

@@ -10,7 +10,7 @@ use super::super::lanes::{self, Contained, Free, Next};
 use super::super::started::{Placed, Rank};
 use super::super::{
     Actor, Ahead, BuildCandidate, Change, DirectMergeMode, Effect, Entry, EntryState, LinePosition,
-    Member, Mode, Queue, Reason, RunStatus, TestRun,
+    Member, Mode, Queue, Reason, RunStatus, TestRun, turns,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, pretest};
@@ -221,6 +221,7 @@ fn begin(builder: &mut TransitionBuilder, entry: &Entry, run: RunId, number: u64
     if let LinePosition::Waiting { .. } | LinePosition::Outside = entry.place {
         // Later members get later numbers, so a batch keeps its order.
         let number = if at == 0 { number } else { builder.number() };
+        turns::start(&mut builder.queue, entry);
         builder.change_entry(entry.id, |entry| entry.place = LinePosition::Anchored { number });
     }
     bisect::started(builder, entry, run);

@@ -289,8 +289,8 @@ settings! {
     /// authors and in fair share.
     agent_labels: Vec<String> = Vec::new(),
         "agentLabels", "Labels of agents", Testing, SettingKind::Names { optional: false };
-    /// Whether authors take turns: of the waiting pull requests of one priority, the first of each author goes
-    /// ahead of the second of any other, instead of all in the order in which they entered the line.
+    /// Whether authors take turns: among the waiting pull requests of one priority, a new one goes behind the
+    /// next one of each other author, instead of behind all that entered the line earlier.
     fair_share: bool = false,
         "fairShare", "Fair share", Testing, SettingKind::Flag;
     /// Hours until a pull request that is not ready is cancelled; 0 means never.
