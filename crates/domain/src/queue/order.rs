@@ -2,7 +2,7 @@
 //!
 //! Urgent entries come first; then entries that were tested before, which keep their place through
 //! restarts and when an entry with a better priority arrives; then entries that wait for their
-//! first run, by priority and time; then entries that are not ready, longest wait first.
+//! first run, by priority, turn and time; then entries that are not ready, longest wait first.
 
 use crate::ids::EntryId;
 use crate::time::Timestamp;
@@ -20,7 +20,7 @@ pub enum LinePosition {
         /// The rank among entries of its kind; lower is further ahead.
         number: u64,
     },
-    /// Waiting for its first run, ordered by priority and time.
+    /// Waiting for its first run, ordered by priority, turn and time.
     Waiting {
         /// When it entered the line.
         since: Timestamp,

@@ -14,7 +14,7 @@ const HEADS: [&str; 7] = [
     "Settings",
     "#Median (minutes)",
     "#P95 (minutes)",
-    "#Median, P95 by oracle",
+    "#Median, P95 vs oracle",
     "#Test runs for each pull request",
     "#Cancelled runs",
     "#False ejections",
