@@ -70,7 +70,11 @@ fn stays(passage: &Passage, since: Timestamp) -> Vec<PastStay> {
         })
     });
     let priority = Some(Priority::number(passage.priority_value));
-    PastStay::all(passage.pr_number, priority, steps, since)
+    let mut stays = PastStay::all(passage.pr_number, priority, steps, since);
+    for stay in &mut stays {
+        stay.author.clone_from(&passage.pr_author);
+    }
+    stays
 }
 
 #[cfg(test)]
@@ -95,14 +99,14 @@ mod tests {
                 step("2026-09-17T10:01:00.000Z", "PENDING", "", ""),
                 step("2026-09-17T10:00:00.000Z", "NOT_READY", "", ""),
             ];
-            let passage = json!({ "prNumber": 7, "priorityValue": 10, "timeline": timeline });
+            let passage = json!({ "prNumber": 7, "prAuthor": "ada", "priorityValue": 10, "timeline": timeline });
             let passage: Passage = serde_json::from_value(passage).expect("a passage");
             let since = Timestamp::parse("2026-09-17T10:30:00Z").expect("a time");
             let found: Vec<_> = stays(&passage, since).iter().map(PastPullRequest::of).collect();
             let expected = json!([{
                 "number": 7, "queuedAt": "2026-09-17T10:01:00.000Z",
                 "endedAt": "2026-09-17T10:30:00.000Z", "outcome": "MERGED",
-                "testMinutes": 20.0, "priority": 10,
+                "testMinutes": 20.0, "priority": 10, "author": "ada",
             }]);
             assert_eq!(json!(found), expected);
         }

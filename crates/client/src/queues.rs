@@ -214,6 +214,9 @@ pub struct EntriesPage {
 pub struct Passage {
     /// Its number.
     pub pr_number: u32,
+    /// Its author.
+    #[serde(default)]
+    pub pr_author: String,
     /// Its priority: 0 is urgent, 100 the default.
     pub priority_value: u32,
     /// The steps, newest first.

@@ -184,6 +184,7 @@ impl Past {
         let mut stays = PastStay::all(number, priority, steps, since);
         for stay in &mut stays {
             stay.areas.clone_from(&self.areas);
+            stay.author.clone_from(&self.entry.pull_request.author);
         }
         stays
     }

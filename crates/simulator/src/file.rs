@@ -43,6 +43,9 @@ pub struct PastPullRequest {
     /// Its priority as a number: 0 is urgent, 100 the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
+    /// Its author; empty if unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub author: String,
     /// Its impacted targets; `None` if they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<BTreeSet<String>>,
@@ -103,6 +106,7 @@ impl PastPullRequest {
             outcome: stay.outcome,
             test_minutes: stay.tests_take.map(minutes),
             priority: stay.priority.map(|it| it.value),
+            author: stay.author.clone(),
             targets: None,
         }
     }
@@ -136,6 +140,7 @@ impl PastPullRequest {
             tests_take: self.test_minutes.map(span),
             priority: self.priority.map(Priority::number),
             areas: self.targets.map(|targets| areas.of(targets)),
+            author: self.author,
         })
     }
 }

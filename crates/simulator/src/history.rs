@@ -13,10 +13,10 @@ use crate::stream::{CHANGE, Conditions, Source, Stream};
 use crate::{Areas, Change, Choice, Durations, PastStay, Sample, SimulationError};
 
 /// The settings that a replay does not simulate, besides those about the host. They are about what a
-/// history does not contain: statuses, test results, authors, the names of targets, and runs of a pull
-/// request's own head. Timeouts are among them because the recorded durations contain the waiting for
-/// CI.
-const NOT_SIMULATED: [&str; 24] = [
+/// history does not contain: statuses, test results, labels, the names of targets, and runs of a pull
+/// request's own head. Limits of authors and timeouts are among them because the recorded times contain
+/// the waiting outside the line and for CI.
+const NOT_SIMULATED: [&str; 23] = [
     "agentLabels",
     "authorDailyMinutes",
     "authorHourlyLimit",
@@ -27,7 +27,6 @@ const NOT_SIMULATED: [&str; 24] = [
     "directMergeMode",
     "evidenceChecks",
     "evidenceWaitSeconds",
-    "fairShare",
     "impactedTargetRules",
     "infrastructureMessages",
     "infrastructureRetries",
@@ -170,6 +169,7 @@ impl History {
                 areas: like.areas.clone().unwrap_or(Areas::All),
                 conflicts: Vec::new(),
                 priority: past.priority,
+                author: like.author.clone(),
             })
         });
         Stream { conditions: self.conditions, seed, changes: changes.collect() }

@@ -30,4 +30,4 @@ pub use simulation::simulate;
 pub use stays::{PastStay, PastStep};
 pub use stream::{Areas, Change, Conditions, Source, Stream};
 pub use study::{Choice, Effort, Finding, PATIENCE, Study};
-pub use workload::{Arrivals, Durations, Overlap, Workload};
+pub use workload::{Agents, Arrivals, Durations, Overlap, Workload};

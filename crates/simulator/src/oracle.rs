@@ -75,6 +75,7 @@ mod tests {
             areas: areas.clone(),
             conflicts: Vec::new(),
             priority: None,
+            author: String::new(),
         };
         let changes = changes.iter().map(change).collect();
         Stream { conditions: Conditions::default(), seed: 1, changes }

@@ -164,12 +164,13 @@ impl<'a> World<'a> {
     }
 
     fn pull_request(&self, number: usize) -> Result<PullRequest, SimulationError> {
+        let author = self.stream.changes.get(number).map_or("", |change| &change.author);
         let number = u32::try_from(number).unwrap_or(u32::MAX).saturating_add(1);
         let head = Sha::new(format!("f{number:039x}"))?;
         let base = self.queue.header.branch.clone();
         Ok(PullRequest::builder(PrNumber(number), head, base)
             .title("A change")
-            .author("ada")
+            .author(author)
             .build()?)
     }
 

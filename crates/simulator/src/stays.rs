@@ -26,6 +26,8 @@ pub struct PastStay {
     pub priority: Option<Priority>,
     /// What it changes; `None` if that is not known.
     pub areas: Option<Areas>,
+    /// Its author; empty if unknown.
+    pub author: String,
 }
 
 /// A step of a pull request: the time, the state that it came to, and the reason as the API names it.
@@ -86,6 +88,7 @@ impl PastStay {
                     tests_take,
                     priority,
                     areas: None,
+                    author: String::new(),
                 });
             }
         }
@@ -169,6 +172,7 @@ mod tests {
             tests_take: tests.map(Span::minutes),
             priority: Some(Priority::number(10)),
             areas: None,
+            author: String::new(),
         }
     }
 

@@ -23,6 +23,11 @@ const OVERLAP: u64 = 3;
 const CONFLICT: u64 = 4;
 const FLAKE: u64 = 5;
 const AREAS: u64 = 6;
+const AUTHOR: u64 = 7;
+
+/// The authors of a workload with agents.
+const AGENTS: u32 = 3;
+const PEOPLE: u32 = 20;
 
 /// The areas of the repository that a pull request changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +70,8 @@ pub struct Change {
     pub conflicts: Vec<usize>,
     /// Its priority; `None` for the default.
     pub priority: Option<Priority>,
+    /// Its author; empty if unknown.
+    pub author: String,
 }
 
 /// What holds for all pull requests of a stream.
@@ -121,7 +128,8 @@ impl Source for Workload {
         for number in 0..self.pull_requests {
             at += self.arrivals.gap(at, &mut arrivals);
             let mut random = Random::keyed(&[seed, CHANGE, u64::from(number)]);
-            let fails = random.is(self.failing);
+            let (author, failing) = self.author(seed, number);
+            let fails = random.is(failing);
             let tests_take = self.durations.draw(&mut random);
             changes.push(Change {
                 at: start.plus(span(at)),
@@ -130,6 +138,7 @@ impl Source for Workload {
                 areas: self.areas(seed, number),
                 conflicts: Vec::new(),
                 priority: None,
+                author,
             });
             self.add_conflicts(seed, number, &mut changes);
         }
@@ -138,6 +147,17 @@ impl Source for Workload {
 }
 
 impl Workload {
+    /// The author of a pull request, and the share of the author's pull requests that fail.
+    fn author(&self, seed: u64, number: u32) -> (String, f64) {
+        let Some(agents) = self.agents else { return ("ada".to_owned(), self.failing) };
+        let mut random = Random::keyed(&[seed, AUTHOR, u64::from(number)]);
+        if random.is(agents.share) {
+            (format!("agent-{}", random.below(AGENTS)), agents.failing)
+        } else {
+            (format!("author-{}", random.below(PEOPLE)), self.failing)
+        }
+    }
+
     fn areas(&self, seed: u64, number: u32) -> Areas {
         match self.overlap {
             Overlap::Everything => Areas::All,

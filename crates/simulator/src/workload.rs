@@ -67,6 +67,16 @@ pub enum Overlap {
     },
 }
 
+/// Agents, whose pull requests fail at another rate: 3 of them beside 20 people. Without agents, all pull
+/// requests have the same author.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Agents {
+    /// The share of pull requests that are of agents.
+    pub share: f64,
+    /// The share of these that fail on their own.
+    pub failing: f64,
+}
+
 /// A stated workload. The default has 1000 pull requests, 20 an hour, none of which fails, with
 /// tests of 30 minutes.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,8 +87,10 @@ pub struct Workload {
     pub arrivals: Arrivals,
     /// How long their tests take.
     pub durations: Durations,
-    /// The share of pull requests that fail on their own.
+    /// The share of pull requests, other than those of agents, that fail on their own.
     pub failing: f64,
+    /// The agents, if there are some.
+    pub agents: Option<Agents>,
     /// The share of test runs that fail without a cause in any change.
     pub flaky: f64,
     /// Which pull requests may conflict.
@@ -105,6 +117,7 @@ impl Default for Workload {
             arrivals: Arrivals::Poisson { per_hour: 20.0 },
             durations: Durations::Fixed { minutes: 30.0 },
             failing: 0.0,
+            agents: None,
             flaky: 0.0,
             overlap: Overlap::Everything,
             conflicting: 0.0,
@@ -144,6 +157,10 @@ impl Workload {
             });
         }
         share("failing share", self.failing)?;
+        if let Some(agents) = self.agents {
+            share("share of agents", agents.share)?;
+            share("failing share of agents", agents.failing)?;
+        }
         share("conflicting share", self.conflicting)?;
         self.conditions().check()
     }

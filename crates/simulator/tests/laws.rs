@@ -3,7 +3,7 @@
 
 use signalbox_domain::queue::{BisectionMode, Mode, OptimizationMode, Settings, SettingsBuilder};
 use signalbox_simulator::{
-    Arrivals, Durations, Outcome, Overlap, Source, Stream, Workload, simulate,
+    Agents, Arrivals, Durations, Outcome, Overlap, Source, Stream, Workload, simulate,
 };
 
 fn base() -> Workload {
@@ -27,6 +27,7 @@ fn workloads() -> Vec<Workload> {
         Workload { arrivals: daily, durations: uniform, ..base() },
         Workload { overlap: Overlap::Pairs { share: 0.1 }, conflicting: 0.2, ..base() },
         Workload { overlap: areas, conflicting: 0.1, host_seconds: 0, ..base() },
+        Workload { agents: Some(Agents { share: 0.3, failing: 0.4 }), ..base() },
     ]
 }
 

@@ -16,10 +16,11 @@
     | .minutes = ((.ended | fromdateiso8601) - (.began | fromdateiso8601)) / 60
   ] | sort_by(.began) | . as $tested
 | ($approved // $tested[0].began // $pr.mergedAt) as $wanted
+| (if $pr.author.login then {author: $pr.author.login} else {} end) as $author
 # What a job that ran again days later takes is not known.
 | def duration: if .minutes > 0 and .minutes <= 10080 then {testMinutes: .minutes} else {} end;
   ($tested[:-1][] | select(.failed and .began >= $wanted)
-    | {number: $pr.number, queuedAt: .began, endedAt: .ended, outcome: "FAILED"} + duration),
+    | {number: $pr.number, queuedAt: .began, endedAt: .ended, outcome: "FAILED"} + $author + duration),
   ([$wanted, $tested[-1].began // $wanted] | max | [., $pr.mergedAt] | min
     | {number: $pr.number, queuedAt: ., endedAt: $pr.mergedAt, outcome: "MERGED"}
-      + ($tested[-1] // {minutes: 0} | duration))
+      + $author + ($tested[-1] // {minutes: 0} | duration))

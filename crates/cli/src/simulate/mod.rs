@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use signalbox_domain::queue::{BisectionMode, Mode, OptimizationMode, ReparentingMode, Settings};
+use signalbox_domain::queue::{
+    BisectionMode, Mode, OptimizationMode, ReparentingMode, Settings, SuccessEstimates,
+};
 use signalbox_simulator::{
-    Arrivals, Choice, Durations, Effort, History, Overlap, Replay, SimulationError, Study, Workload,
+    Agents, Arrivals, Choice, Durations, Effort, History, Overlap, Replay, SimulationError, Study,
+    Workload,
 };
 use signalbox_terminal::Format;
 
@@ -27,7 +30,7 @@ pub struct Simulate {
         long,
         value_name = "FILE",
         help_heading = "Workload",
-        conflicts_with_all = ["pull_requests", "per_hour", "daily_swing", "failing", "overlap", "conflicting"]
+        conflicts_with_all = ["pull_requests", "per_hour", "daily_swing", "failing", "agents", "overlap", "conflicting"]
     )]
     pub history: Option<PathBuf>,
     /// The number of pull requests.
@@ -47,6 +50,10 @@ pub struct Simulate {
     /// The share of pull requests that fail on their own.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, help_heading = "Workload")]
     pub failing: f64,
+    /// The share of pull requests that are of three agents, and the share of these that fail on their
+    /// own, as 0.2:0.3; the others are of 20 people [default: one author].
+    #[arg(long, value_name = "SHARE:FAILING", value_parser = agents, help_heading = "Workload")]
+    pub agents: Option<Agents>,
     /// The share of test runs that fail without a cause in any change.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Workload")]
     pub flaky: f64,
@@ -94,6 +101,10 @@ pub struct Simulate {
     /// beside it first; 0 turns pretests off [default: 50].
     #[arg(long, value_name = "PERCENT", help_heading = "Settings")]
     pub pretest_threshold: Option<u32>,
+    /// Whose failure rate gives the probability of passing: queue for that of all, authors for that of
+    /// each author, as far as they differ by more than chance [default: authors].
+    #[arg(long, value_name = "WHOSE", value_parser = estimates, help_heading = "Settings")]
+    pub success_estimates: Option<SuccessEstimates>,
     /// Skip bisection test runs whose result follows from earlier ones.
     #[arg(long, help_heading = "Settings")]
     pub skip_redundant_tests: bool,
@@ -155,6 +166,7 @@ impl Simulate {
             arrivals,
             durations: self.test_minutes.map_or(Durations::Fixed { minutes: 30.0 }, |it| it.0),
             failing: self.failing,
+            agents: self.agents,
             flaky: self.flaky,
             overlap: self.overlap.0,
             conflicting: self.conflicting,
@@ -201,6 +213,7 @@ impl Simulate {
             *setting = given.unwrap_or(*setting);
         }
         others.reparenting_mode = self.reparenting.unwrap_or(others.reparenting_mode);
+        others.success_estimates = self.success_estimates.unwrap_or(others.success_estimates);
         others.check()?;
         let pairs = slots.iter().flat_map(|slots| sizes.iter().map(move |size| (*slots, *size)));
         let mut choices = pairs
@@ -220,6 +233,19 @@ impl Simulate {
 /// A mode, as the command line writes it.
 fn reparenting(text: &str) -> Result<ReparentingMode, String> {
     ReparentingMode::parse(text).ok_or_else(|| "expected off, batches or all".to_owned())
+}
+
+/// Whose failure rate counts, as the command line writes it.
+fn estimates(text: &str) -> Result<SuccessEstimates, String> {
+    SuccessEstimates::parse(text).ok_or_else(|| "expected queue or authors".to_owned())
+}
+
+/// Agents, as the command line writes them.
+fn agents(text: &str) -> Result<Agents, String> {
+    let share = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let read = text.split_once(':').and_then(|(one, other)| Some((share(one)?, share(other)?)));
+    let agents = read.map(|(share, failing)| Agents { share, failing });
+    agents.ok_or_else(|| "expected two shares such as 0.2:0.3".to_owned())
 }
 
 /// Minutes of a test run, as the command line writes them.

@@ -111,7 +111,7 @@ pub use run::{
 pub use settings::{
     BatchingRule, BisectionMode, DirectMergeMode, LineSyntax, MAX_LIST, MAX_NAME, MergeMethod,
     Mode, OptimizationMode, ReparentingMode, SETTINGS, SettingGroup, SettingKind, SettingSpec,
-    SettingValue, Settings, SettingsBuilder, SettingsPatch, SettingsWarning,
+    SettingValue, Settings, SettingsBuilder, SettingsPatch, SettingsWarning, SuccessEstimates,
     TestBranchConstructionMode, setting,
 };
 pub use state::{Header, PrState, Queue, QueueState, QueueStateName, RequestedState, Target};

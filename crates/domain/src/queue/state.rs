@@ -197,6 +197,9 @@ pub struct Header {
     /// How the last pull requests ended.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Outcomes::is_empty"))]
     pub outcomes: Outcomes,
+    /// How those of each author or agent ended, with `successEstimates=AUTHORS`.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeMap::is_empty"))]
+    pub share_outcomes: BTreeMap<String, Outcomes>,
     /// The last started turn of each priority, with fair share.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeMap::is_empty"))]
     pub started_turns: BTreeMap<u32, u32>,
@@ -295,6 +298,7 @@ impl Queue {
                 window: None,
                 usage: Usage::default(),
                 outcomes: Outcomes::default(),
+                share_outcomes: BTreeMap::new(),
                 started_turns: BTreeMap::new(),
                 passed_in: Vec::new(),
                 host: HostHealth::default(),

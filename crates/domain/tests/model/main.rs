@@ -31,7 +31,7 @@ proptest! {
         outcomes in outcomes(),
         ops in prop::collection::vec(op(), 1..80),
     ) {
-        let mut world = World::new(settings, rules).after(outcomes);
+        let mut world = World::new(settings, rules).after(&outcomes);
         for op in &ops {
             let before = Before::of(&world);
             apply(&mut world, op);
@@ -54,7 +54,7 @@ proptest! {
         outcomes in outcomes(),
         ops in prop::collection::vec(op(), 1..60),
     ) {
-        let mut world = World::new(settings, rules).after(outcomes);
+        let mut world = World::new(settings, rules).after(&outcomes);
         for op in &ops {
             apply(&mut world, op);
             if let Op::Tell(..) = op
@@ -78,7 +78,7 @@ proptest! {
         ops in prop::collection::vec(op(), 1..60),
         urgent in prop::collection::btree_set(1..10_u32, 1..3),
     ) {
-        let mut world = World::new(settings, rules).after(outcomes);
+        let mut world = World::new(settings, rules).after(&outcomes);
         for op in &ops {
             apply(&mut world, op);
         }
@@ -92,7 +92,7 @@ proptest! {
         outcomes in outcomes(),
         ops in prop::collection::vec(op(), 1..60),
     ) {
-        let mut world = World::new(settings, rules).after(outcomes);
+        let mut world = World::new(settings, rules).after(&outcomes);
         for op in &ops {
             let (before, steps) = (world.queue.clone(), world.journal.len());
             apply(&mut world, op);

@@ -7,7 +7,7 @@ use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     BisectionMode, ChangeSource, Command, ConflictWith, Dependency, DirectMergeMode, Fact,
     FailureCause, MergeMethod, Mergeability, Mode, OptimizationMode, Outcomes, ReparentingMode,
-    RequestedState, RetryClass, Settings, SettingsPatch,
+    RequestedState, RetryClass, Settings, SettingsPatch, SuccessEstimates,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -214,6 +214,8 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         reparenting_mode()
             .prop_map(move |it| SettingsPatch { reparenting_mode: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { pretest_threshold: Some(50 * it), ..none() }),
+        prop_oneof![Just(SuccessEstimates::Queue), Just(SuccessEstimates::Authors)]
+            .prop_map(move |it| SettingsPatch { success_estimates: Some(it), ..none() }),
         (0..3_u32).prop_map(move |it| SettingsPatch { author_limit: Some(it), ..none() }),
         (0..4_u32).prop_map(move |it| SettingsPatch { author_hourly_limit: Some(it), ..none() }),
         (0..4_u32)
@@ -273,9 +275,13 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
-/// How earlier pull requests ended: none did, or many failed, so that others are pretested.
-pub(crate) fn outcomes() -> impl Strategy<Value = Outcomes> {
-    prop::sample::select(vec![Outcomes::default(), Outcomes { merged: 60, failed: 30 }])
+/// How earlier pull requests of authors ended: none did, or many failed, so that others are pretested, or
+/// so that those of an author are, and soon the oldest count less.
+pub(crate) fn outcomes() -> impl Strategy<Value = Vec<(&'static str, Outcomes)>> {
+    let of = |author, merged, failed| (author, Outcomes { merged, failed });
+    let all_alike = vec![of("eve", 60, 30)];
+    let one_fails = vec![of("ada", 150, 3), of("grace", 10, 35), of("mobile", 1, 0)];
+    prop::sample::select(vec![Vec::new(), all_alike, one_fails])
 }
 
 fn agent_labels() -> impl Strategy<Value = Vec<String>> {

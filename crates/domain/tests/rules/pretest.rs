@@ -3,7 +3,8 @@
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     Basis, BisectionMode, Command, ConflictWith, Decision, Effect, Fact, Mode, Moved, Outcomes,
-    PrState, Reason, RequestedState, Settings, SettingsPatch, WaitReason, estimate,
+    PrState, Reason, RequestedState, Settings, SettingsPatch, SuccessEstimates, WaitReason,
+    estimate,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -18,7 +19,7 @@ fn world(patch: &SettingsPatch, rules: Rules) -> World {
 fn of_mode(mode: Mode, patch: &SettingsPatch, rules: Rules) -> World {
     let settings = Settings::new(mode, 6).expect("valid settings");
     let settings = patch.applied_to(&settings).expect("valid settings");
-    World::new(settings, rules).after(Outcomes { merged: 60, failed: 30 })
+    World::new(settings, rules).after(&[("eve", Outcomes { merged: 60, failed: 30 })])
 }
 
 fn none() -> SettingsPatch {
@@ -167,6 +168,74 @@ fn the_settings_and_the_history_decide() {
     world.settle();
     assert_eq!(pretested(&world), [], "one failure shows little");
     assert_eq!(world.queue.header.outcomes, Outcomes { merged: 5, failed: 1 });
+}
+
+/// A queue in which 3 of 4 pull requests of ada failed lately and none of grace, whose numbers are even.
+fn of_two_authors(patch: &SettingsPatch) -> World {
+    let settings = Settings::new(Mode::Single, 6).expect("valid settings");
+    let settings = patch.applied_to(&settings).expect("valid settings");
+    let failing = Outcomes { merged: 10, failed: 30 };
+    World::new(settings, Rules::default())
+        .after(&[("ada", failing), ("grace", Outcomes { merged: 60, failed: 0 })])
+}
+
+#[test]
+fn an_author_whose_pull_requests_fail_is_pretested_and_others_are_not() {
+    let mut world = of_two_authors(&none());
+    submit(&mut world, [1, 2, 4, 3]);
+    build_all(&mut world);
+    assert_eq!(pretested(&world), [(vec![1], 28), (vec![3], 27)]);
+    assert_eq!(runs(&world)[2], (vec![4], vec![2]), "in the line");
+    // One rate for all: 70 % pass.
+    let queue = SettingsPatch { success_estimates: Some(SuccessEstimates::Queue), ..none() };
+    let mut world = of_two_authors(&queue);
+    submit(&mut world, [1, 2, 4, 3]);
+    build_all(&mut world);
+    assert_eq!(pretested(&world), [(vec![2], 49), (vec![4], 49), (vec![3], 49)]);
+}
+
+#[test]
+fn outcomes_of_authors_are_counted_while_they_are_used() {
+    let labels = SettingsPatch { agent_labels: Some(vec!["agent:*".to_owned()]), ..none() };
+    let mut world = of_two_authors(&labels);
+    world.relabel(2, vec!["agent:x".to_owned()]);
+    submit(&mut world, [2, 4]);
+    world.settle();
+    let counted = |world: &World| {
+        let shares = world.queue.header.share_outcomes.iter();
+        shares.map(|(of, it)| (of.clone(), it.merged, it.failed)).collect::<Vec<_>>()
+    };
+    let of = |of: &str, merged, failed| (of.to_owned(), merged, failed);
+    let all = [of("ada", 10, 30), of("agent:x", 1, 0), of("grace", 61, 0)];
+    assert_eq!(counted(&world), all);
+    let estimates = |it| SettingsPatch { success_estimates: Some(it), ..none() };
+    update(&mut world, estimates(SuccessEstimates::Queue), None);
+    submit(&mut world, [6]);
+    world.settle();
+    assert_eq!(counted(&world), []);
+    update(&mut world, estimates(SuccessEstimates::Authors), None);
+    submit(&mut world, [8]);
+    world.settle();
+    assert_eq!(counted(&world), [of("grace", 1, 0)]);
+    assert_eq!(world.queue.header.outcomes, Outcomes { merged: 74, failed: 30 });
+}
+
+#[test]
+fn old_outcomes_count_less() {
+    let before = [
+        ("ada", Outcomes { merged: 90, failed: 5 }),
+        ("eve", Outcomes { merged: 1, failed: 0 }),
+        ("grace", Outcomes { merged: 103, failed: 1 }),
+    ];
+    let settings = Settings::new(Mode::Single, 1).expect("valid settings");
+    let mut world = World::new(settings, Rules::default()).after(&before);
+    submit(&mut world, [2]);
+    world.settle();
+    let header = &world.queue.header;
+    assert_eq!(header.outcomes, Outcomes { merged: 97, failed: 3 });
+    let of_authors =
+        header.share_outcomes.iter().map(|(of, it)| (of.as_str(), it.merged, it.failed));
+    assert_eq!(of_authors.collect::<Vec<_>>(), [("ada", 45, 2), ("grace", 52, 0)]);
 }
 
 #[test]

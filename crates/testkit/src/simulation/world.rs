@@ -8,6 +8,7 @@ use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha,
 use signalbox_domain::ports::Stores;
 use signalbox_domain::queue::{
     BisectionMode, MergeMethod, Mode, OptimizationMode, ReparentingMode, SettingsPatch,
+    SuccessEstimates,
 };
 use signalbox_domain::testing::{CountingIds, Quiet};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
@@ -224,6 +225,10 @@ impl World {
                 author_limit: of(0, 3),
                 author_hourly_limit: of(0, 2).map(|it| 20 * it),
                 fair_share: of(0, 1).map(|it| it == 1),
+                success_estimates: of(0, 1).map(|it| match it {
+                    0 => SuccessEstimates::Queue,
+                    _ => SuccessEstimates::Authors,
+                }),
                 dependencies_enabled: of(0, 3).map(|it| it > 0),
                 freezes: of(0, 5).map(freezes),
                 impacted_target_rules: of(0, 3).map(target_rules),

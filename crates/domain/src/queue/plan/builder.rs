@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 use super::super::{
     Actor, Changes, Decision, Effect, Entry, EntryState, Event, Exit, FreezeState, Header,
     IgnoredBecause, LinePosition, Moved, NumberedEffect, PrState, Queue, Reason, ReportedTargets,
-    RunStatus, TestRun, Transition, share,
+    RunStatus, TestRun, Transition, outcomes, share,
 };
 use super::emit::BatchNews;
 use super::{dependencies, quota};
@@ -175,7 +175,7 @@ impl TransitionBuilder {
             EntryState::Ended(exit) => {
                 entry.place = LinePosition::Outside;
                 entry.part = None;
-                self.queue.header.outcomes.record(exit);
+                outcomes::record(&mut self.queue.header, &entry, exit);
                 self.ended.insert(entry.pr, matches!(exit, Exit::Merged { .. }));
                 let cycle = dependencies::cycle(&self.queue, entry.pr, entry.waits_for());
                 self.also_shown.extend(cycle.into_iter().flatten());

@@ -12,6 +12,7 @@ use crate::ids::{PrNumber, RunId};
 
 use super::super::{
     Actor, Behind, Decision, Entry, EntryState, LinePosition, Part, Queue, QueuedReason, lanes,
+    outcomes,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave};
@@ -32,9 +33,9 @@ pub(in super::super) fn is_in_force(queue: &Queue) -> bool {
 /// result, because it conflicts with the target, is tested in the line.
 pub(in super::super) fn wanted(queue: &Queue, group: &[&Entry]) -> Option<u32> {
     let is_at_front = |entry: &Entry| matches!(entry.place, LinePosition::Front { .. });
-    let untested = group.iter().filter(|it| !it.has_passed()).count();
+    let untested = || group.iter().copied().filter(|it| !it.has_passed());
     if !is_in_force(queue)
-        || untested == 0
+        || untested().next().is_none()
         || group.iter().any(|it| it.part.is_some() || is_at_front(it) || it.reparented)
         || group.iter().any(|it| is_built_on(queue, it))
     {
@@ -44,8 +45,8 @@ pub(in super::super) fn wanted(queue: &Queue, group: &[&Entry]) -> Option<u32> {
     let is_open = |entry: &Entry| {
         !entry.has_passed() && !matches!(entry.state, EntryState::TestsPassed { .. })
     };
-    let open = ahead.iter().filter(|it| is_open(&it.entry)).count();
-    let percent = queue.header.outcomes.all_pass(untested + open);
+    let open = ahead.iter().map(|it| &*it.entry).filter(|it| is_open(it));
+    let percent = outcomes::all_pass(&queue.header, untested().chain(open));
     (percent < queue.header.settings.pretest_threshold).then_some(percent)
 }
 

@@ -85,6 +85,16 @@ words!(
 );
 
 words!(
+    /// Whose failure rate gives the probability that a pull request passes.
+    SuccessEstimates {
+        /// That of all pull requests of the queue.
+        Queue = "QUEUE",
+        /// That of its author or agent, as far as authors differ by more than chance.
+        Authors = "AUTHORS",
+    }
+);
+
+words!(
     /// How a test branch gets its final name. Accepted and stored; the queue ignores it.
     TestBranchConstructionMode {
         /// Built under a temporary name, then renamed.

@@ -2,7 +2,8 @@
 
 use super::{
     BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Refusal,
-    ReparentingMode, SETTINGS, Settings, SettingsPatch, TestBranchConstructionMode,
+    ReparentingMode, SETTINGS, Settings, SettingsPatch, SuccessEstimates,
+    TestBranchConstructionMode,
 };
 use crate::queue::{capacity, freeze, target_rules};
 
@@ -346,6 +347,7 @@ setting_types!(
     OptimizationMode,
     BisectionMode,
     ReparentingMode,
+    SuccessEstimates,
     TestBranchConstructionMode
 );
 

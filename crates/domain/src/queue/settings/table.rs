@@ -3,7 +3,7 @@
 use super::spec::{LineSyntax, SettingGroup, SettingKind, SettingSpec, SettingType};
 use super::{
     BatchingRule, BisectionMode, DirectMergeMode, MergeMethod, Mode, OptimizationMode,
-    ReparentingMode, TestBranchConstructionMode,
+    ReparentingMode, SuccessEstimates, TestBranchConstructionMode,
 };
 use crate::queue::Refusal;
 
@@ -231,11 +231,16 @@ settings! {
         "reparentingMode", "Re-parenting", Failures, SettingKind::Word(ReparentingMode::NAMES);
     /// The lowest probability of passing, in percent, at which a group is tested in the line. A group that
     /// is less likely to pass is first tested beside the line, on the target alone, and enters the line
-    /// after it has passed. The probability is computed from the failure rate of the last 100 to 200 pull
-    /// requests; 0 turns pretests off. Needs the bisection `ASIDE`; with `pendingFailureDepth` above 0 it
-    /// has no effect.
+    /// after it has passed. The probability is computed from the failure rate of earlier pull requests
+    /// (`successEstimates`); 0 turns pretests off. Needs the bisection `ASIDE`; with `pendingFailureDepth`
+    /// above 0 it has no effect.
     pretest_threshold: u32 = 50,
         "pretestThreshold", "Pretest threshold", Failures, whole(0, 100, "percent");
+    /// Which failure rate `pretestThreshold` uses, of the last 100 to 200 pull requests: that of all, or that
+    /// of each author and agent, as far as their rates differ by more than chance.
+    success_estimates: SuccessEstimates = SuccessEstimates::Authors,
+        "successEstimates", "Success estimates", Failures,
+        SettingKind::Word(SuccessEstimates::NAMES);
     /// Whether a pull request waits outside the line for its dependencies: the pull requests in
     /// `Depends-On: #12` lines of its description.
     dependencies_enabled: bool = true,

@@ -194,11 +194,16 @@ impl World {
         Sha::new(object(3, u64::from(pr) << 32 | u64::from(version))).expect("hexadecimal")
     }
 
-    /// The world with a queue in which these pull requests have ended before.
+    /// The world with a queue in which these pull requests of these authors have ended before.
     #[must_use]
-    pub fn after(mut self, outcomes: Outcomes) -> Self {
-        self.new_queue.header.outcomes = outcomes;
-        self.queue.header.outcomes = outcomes;
+    pub fn after(mut self, outcomes: &[(&str, Outcomes)]) -> Self {
+        for header in [&mut self.new_queue.header, &mut self.queue.header] {
+            for (author, of_author) in outcomes {
+                header.outcomes.merged += of_author.merged;
+                header.outcomes.failed += of_author.failed;
+                header.share_outcomes.insert((*author).to_owned(), *of_author);
+            }
+        }
         self
     }
 
