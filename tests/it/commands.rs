@@ -367,12 +367,12 @@ fn pull_requests_of_github_become_a_history() {
     let pull_request = |number: u32, approved: &[&str], commits: Value| {
         let reviews = approved.iter().map(|it| json!({ "submittedAt": at(it) }));
         json!({
-            "number": number, "mergedAt": at("17T12:00"),
+            "number": number, "mergedAt": at("17T12:00"), "author": { "login": "ada" },
             "reviews": { "nodes": reviews.collect::<Vec<Value>>() }, "commits": { "nodes": commits },
         })
     };
     let (failed, passed) = ("FAILURE", "SUCCESS");
-    let nodes = json!([
+    let mut nodes = json!([
         // Only failures after the first approval count, and neither a run without an end nor a status.
         pull_request(
             12,
@@ -407,6 +407,8 @@ fn pull_requests_of_github_become_a_history() {
         ),
         null,
     ]);
+    // The account was deleted.
+    nodes[1]["author"] = Value::Null;
     let page = json!({ "data": { "search": { "nodes": nodes } } });
     let input = TempDir::new().expect("a folder");
     std::fs::write(input.path().join("page.json"), page.to_string()).expect("written");
@@ -424,6 +426,9 @@ fn pull_requests_of_github_become_a_history() {
             json!({ "number": number, "queuedAt": queued, "endedAt": ended, "outcome": outcome });
         if let Some(minutes) = minutes {
             stay["testMinutes"] = minutes.into();
+        }
+        if number != 13 {
+            stay["author"] = "ada".into();
         }
         stay
     };

@@ -425,7 +425,19 @@ fn visit_pretests(mode: Mode, size: u32, prs: u32, bad: u32, needs: &[(u32, u32)
         settings.batching_min_size = size;
         settings.batching_max_wait_time_minutes = 0;
     });
-    all_but_one_land(start.after(Outcomes { merged: 60, failed: 30 }), prs, bad);
+    let fail = Outcomes { merged: 60, failed: 30 };
+    all_but_one_land(start.after(&[("eve", fail)]), prs, bad);
+}
+
+/// Ada has submitted the odd ones.
+#[test]
+fn of_pull_requests_of_which_only_those_of_an_author_are_pretested_the_culprit_does_not_land() {
+    let (fail, pass) = (Outcomes { merged: 10, failed: 30 }, Outcomes { merged: 60, failed: 0 });
+    for bad in 0..=4 {
+        let rules = Rules { bad: [bad].into(), ..Rules::default() };
+        let start = world_with(rules, |_| {}).after(&[("ada", fail), ("grace", pass)]);
+        all_but_one_land(start, 3 + u32::from(bad == 4), bad);
+    }
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn record() {
         let drawn_from = (rules(), settings(), outcomes(), ops);
         let (rules, settings, outcomes, ops) =
             drawn_from.new_tree(&mut runner).expect("drawn").current();
-        let mut world = World::new(settings, rules).after(outcomes);
+        let mut world = World::new(settings, rules).after(&outcomes);
         let header = world.new_queue.header.clone();
         for (op, steps) in &ops {
             apply(&mut world, op);
