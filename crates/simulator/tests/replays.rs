@@ -3,10 +3,10 @@
 
 use std::cell::Cell;
 
-use signalbox_domain::queue::{Mode, Settings};
+use signalbox_domain::queue::{Mode, Settings, SuccessEstimates};
 use signalbox_domain::time::Span;
 use signalbox_simulator::{
-    Change, Choice, Conditions, Durations, Effort, History, Outcome, Overlap, Replay,
+    Agents, Change, Choice, Conditions, Durations, Effort, History, Outcome, Overlap, Replay,
     SimulationError, Source, Stream, Workload, simulate,
 };
 
@@ -161,6 +161,42 @@ fn each_seed_draws_the_outcomes_of_the_history_at_its_own_times() {
         let failing = it.changes.iter().filter(|it| it.fails).count();
         assert!((3..30).contains(&failing), "{failing}");
     }
+}
+
+/// With estimates by author, fewer careful authors are pretested: in a workload, and in its history if that
+/// names the authors.
+#[test]
+fn estimates_by_author_help_where_authors_differ() {
+    let agents = Some(Agents { share: 0.2, failing: 0.4 });
+    let workload = Workload { pull_requests: 400, failing: 0.03, agents, ..workload() };
+    let medians = |source: &dyn Fn(u64) -> Stream| {
+        [SuccessEstimates::Queue, SuccessEstimates::Authors].map(|estimates| {
+            let settings = Settings { success_estimates: estimates, ..Settings::default() };
+            let settings = Choice::new(20, 1, &settings).expect("valid").settings;
+            let median =
+                |seed| simulate(&source(seed), &settings).expect("an outcome").minutes().median();
+            (1..=5).map(median).sum::<f64>()
+        })
+    };
+    let stated = |seed| workload.stream(seed).expect("a stream");
+    let [queue, authors] = medians(&stated);
+    assert!(authors < 0.9 * queue, "{authors} {queue}");
+    let stream = stated(1);
+    let lines = recorded_once(&stream);
+    let [queue, authors] = {
+        let history = history(&lines).expect("a history");
+        medians(&|seed| history.stream(seed).expect("a stream"))
+    };
+    assert_eq!(authors.to_bits(), queue.to_bits(), "it does not name them");
+    let named = |(line, change): (&String, &Change)| {
+        let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        line["author"] = change.author.clone().into();
+        line.to_string()
+    };
+    let lines: Vec<String> = lines.iter().zip(&stream.changes).map(named).collect();
+    let history = history(&lines).expect("a history");
+    let [queue, authors] = medians(&|seed| history.stream(seed).expect("a stream"));
+    assert!(authors < 0.9 * queue, "{authors} {queue}");
 }
 
 #[test]

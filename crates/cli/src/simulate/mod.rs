@@ -315,6 +315,8 @@ mod tests {
             "--per-hour=0",
             "--test-minutes=30~0.35",
             "--overlap=areas:50",
+            "--agents=0.2:0.3",
+            "--success-estimates=queue",
             "--concurrency=5,10",
             "--batch-size=1,4",
         ])
@@ -323,18 +325,23 @@ mod tests {
         assert_eq!(workload.arrivals, Arrivals::Burst);
         assert_eq!(workload.durations, Durations::LogNormal { median: 30.0, sigma: 0.35 });
         assert_eq!(workload.overlap, Overlap::Areas { count: 50 });
+        assert_eq!(workload.agents, Some(Agents { share: 0.2, failing: 0.3 }));
         let choices = simulate.choices(None).expect("valid settings");
         let pairs: Vec<_> = choices.iter().map(|it| (it.concurrency, it.batch_size)).collect();
         assert_eq!(pairs, [(5, 1), (5, 4), (10, 1), (10, 4)]);
         assert!(!choices.iter().any(|it| it.settings.batch != (it.batch_size > 1)));
+        let queue = SuccessEstimates::Queue;
+        assert!(choices.iter().all(|it| it.settings.success_estimates == queue));
     }
 
     #[test]
     fn bad_input_is_named_with_its_rule() {
-        let cases: [(&[&str], &str); 7] = [
+        let cases: [(&[&str], &str); 9] = [
             (&["--per-hour=0", "--daily-swing=0.5"], "invalid number of pull requests an hour 0"),
             (&["--test-minutes=long"], "expected minutes such as 30, 20-40 or 30~0.35"),
             (&["--overlap=some"], "expected everything, pairs:0.03 or areas:50"),
+            (&["--agents=0.2"], "expected two shares such as 0.2:0.3"),
+            (&["--agents=0.2:2"], "invalid failing share of agents 2: must be from 0 to 1"),
             (&["--seeds=0"], "0 is not in 1..=1000"),
             (&["--failing=5"], "invalid failing share 5: must be from 0 to 1"),
             (&["--concurrency=0"], "concurrency must be a whole number from 1 to 1000"),

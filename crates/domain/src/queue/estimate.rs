@@ -1,8 +1,8 @@
 //! Estimates of the time until a pull request is merged, from the entries ahead and the durations
-//! of earlier runs, assuming that every run passes. An estimate is always shown with its basis.
+//! of earlier runs, assuming that every run passes and that what would probably be pretested is. An estimate is always shown with its basis.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use crate::ids::{PrNumber, RunId};
 use crate::time::{Span, Timestamp};
@@ -12,7 +12,7 @@ use super::lanes::{in_line, meet};
 use super::view::freeze;
 use super::{
     Entry, EntryState, FreezeScope, LinePosition, Move, PassReason, Queue, QueueState, TestRun,
-    WaitReason, bisect, view_entry,
+    WaitReason, bisect, pretest, view_entry,
 };
 
 /// After how many freezes that interrupt its test a pull request has no estimate.
@@ -216,10 +216,20 @@ impl<'a> Simulation<'a> {
         let settings = &self.queue.header.settings;
         let size = if settings.batch { settings.batching_min_size.max(1) } else { 1 };
         let (mut merged, mut group) = (Span::ZERO, (0, Span::ZERO));
+        // What the run of the next entry would contain when a slot becomes free for it.
+        let mut unfinished = VecDeque::new();
+        let most = self.slots.len().saturating_mul(usize::try_from(size).unwrap_or(usize::MAX));
         for other in in_line(self.queue).filter(|other| other.aside().is_none()) {
             let done = match &other.state {
                 EntryState::Testing { run, .. } => {
                     self.running.get(run).copied().unwrap_or(self.usual)
+                }
+                EntryState::Pending { .. } if self.is_pretested(other, &unfinished) => {
+                    let done = self.take_slot();
+                    if other.id != entry.id {
+                        continue;
+                    }
+                    Span::from_micros(done.micros().saturating_add(self.usual.micros()))
                 }
                 EntryState::Pending { .. } => {
                     let alone = other.no_batch;
@@ -240,8 +250,21 @@ impl<'a> Simulation<'a> {
             if other.id == entry.id {
                 break;
             }
+            if done > Span::ZERO && !other.has_passed() {
+                unfinished.push_back(other);
+            }
+            if unfinished.len() >= most {
+                unfinished.pop_front();
+            }
         }
         merged
+    }
+
+    /// Whether an entry would probably be tested beside the line first, where the others do not wait for
+    /// it.
+    fn is_pretested(&self, entry: &Entry, unfinished: &VecDeque<&Entry>) -> bool {
+        let met = unfinished.iter().filter(|it| meet(self.queue.mode(), it, entry));
+        pretest::expected(self.queue, entry, met.copied())
     }
 
     /// Starts a run in the slot that becomes free first; returns when the run ends.

@@ -7,7 +7,8 @@ use super::super::Mode;
 use super::*;
 use crate::ids::EntryId;
 use crate::queue::{
-    Actor, ChangeSource, Command, PrState, ReportedTargets, RequestedState, Settings, SettingsPatch,
+    Actor, ChangeSource, Command, Outcomes, PrState, ReportedTargets, RequestedState, Settings,
+    SettingsPatch,
 };
 use crate::testing::{Rules, World};
 
@@ -70,6 +71,39 @@ fn a_batch_takes_one_run() {
     assert!(five <= minutes(4), "{five:?}");
     let four = of(&world, 4, &[minutes(1)]).time.expect("an estimate");
     assert!(four <= five);
+}
+
+/// Of three pull requests of a queue one fails: one passes with 66 %, two with 44 %.
+#[test]
+fn what_would_be_pretested_is_tested_twice_and_others_do_not_wait_for_it() {
+    let outcomes = Outcomes { merged: 60, failed: 30 };
+    let of_slots = |slots| {
+        let mut world = World::new(single(slots), Rules::default()).after(&[("eve", outcomes)]);
+        for pr in 1..=4 {
+            world.submit(pr, None).expect("accepted");
+        }
+        world
+    };
+    let estimates = |world: &World| (1..=4).map(|pr| of(world, pr, &[minutes(6)]).time).collect();
+    let expected = |times: [u32; 4]| times.map(|it| Some(minutes(it))).to_vec();
+    // #1 is tested in the line and #2 beside it; when these end, #3 and #4 are tested beside it.
+    let mut world = of_slots(2);
+    let found: Vec<_> = estimates(&world);
+    assert_eq!(found, expected([6, 12, 18, 18]));
+    world
+        .ask(Command::Update {
+            settings: Box::new(SettingsPatch { pretest_threshold: Some(0), ..Default::default() }),
+            state: None,
+            reason: None,
+            by: Actor::Queue,
+            source: ChangeSource::Direct,
+        })
+        .expect("valid settings");
+    let found: Vec<_> = estimates(&world);
+    assert_eq!(found, expected([6, 6, 12, 12]));
+    // With one slot every test follows on a landing, and contains one pull request.
+    let found: Vec<_> = estimates(&of_slots(1));
+    assert_eq!(found, expected([6, 12, 18, 24]));
 }
 
 #[test]

@@ -61,6 +61,7 @@ async fn every_known_key_is_there() {
         ("windowFloor", json!(3)),
         ("reparentingMode", json!("BATCHES")),
         ("pretestThreshold", json!(50)),
+        ("successEstimates", json!("AUTHORS")),
         ("authorLimit", json!(0)),
         ("authorHourlyLimit", json!(0)),
         ("authorDailyMinutes", json!(0)),

@@ -223,6 +223,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("bisectionMode", Shape::Word(&["in_place", "aside"])),
         ("reparentingMode", Shape::Word(&["off", "batches", "all"])),
         ("pretestThreshold", count()),
+        ("successEstimates", Shape::Word(&["queue", "authors"])),
         ("authorLimit", count()),
         ("authorHourlyLimit", count()),
         ("authorDailyMinutes", count()),

@@ -39,6 +39,7 @@ fn everything() -> Value {
         "allowedBotSubmitters": ["renovate[bot]"],
         "agentLabels": ["agent:*"],
         "fairShare": true,
+        "successEstimates": "QUEUE",
         "batchingRules": [{"targetPattern": "//db/*", "policy": "isolate"}]
     })
 }

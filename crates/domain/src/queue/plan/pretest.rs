@@ -32,12 +32,10 @@ pub(in super::super) fn is_in_force(queue: &Queue) -> bool {
 /// An entry that others are built on keeps its place, and one that has returned from there without a
 /// result, because it conflicts with the target, is tested in the line.
 pub(in super::super) fn wanted(queue: &Queue, group: &[&Entry]) -> Option<u32> {
-    let is_at_front = |entry: &Entry| matches!(entry.place, LinePosition::Front { .. });
     let untested = || group.iter().copied().filter(|it| !it.has_passed());
     if !is_in_force(queue)
         || untested().next().is_none()
-        || group.iter().any(|it| it.part.is_some() || is_at_front(it) || it.reparented)
-        || group.iter().any(|it| is_built_on(queue, it))
+        || group.iter().any(|it| is_tested_in_line(queue, it))
     {
         return None;
     }
@@ -48,6 +46,27 @@ pub(in super::super) fn wanted(queue: &Queue, group: &[&Entry]) -> Option<u32> {
     let open = ahead.iter().map(|it| &*it.entry).filter(|it| is_open(it));
     let percent = outcomes::all_pass(&queue.header, untested().chain(open));
     (percent < queue.header.settings.pretest_threshold).then_some(percent)
+}
+
+/// Whether an entry that waits would be pretested behind these unfinished ones.
+pub(in super::super) fn expected<'a>(
+    queue: &Queue,
+    entry: &'a Entry,
+    ahead: impl Iterator<Item = &'a Entry>,
+) -> bool {
+    is_in_force(queue)
+        && !entry.has_passed()
+        && !is_tested_in_line(queue, entry)
+        && outcomes::all_pass(&queue.header, std::iter::once(entry).chain(ahead))
+            < queue.header.settings.pretest_threshold
+}
+
+/// Whether an entry is never pretested: it is a part of a batch, urgent, or restarted in its place.
+fn is_tested_in_line(queue: &Queue, entry: &Entry) -> bool {
+    entry.part.is_some()
+        || matches!(entry.place, LinePosition::Front { .. })
+        || entry.reparented
+        || is_built_on(queue, entry)
 }
 
 /// Whether a run contains an entry that waits for a run of its own.
