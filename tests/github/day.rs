@@ -196,12 +196,12 @@ async fn calls_in_a_line_of(count: usize) -> (f64, BTreeMap<String, (u32, u32)>)
     (number(paid) / number(count), by_kind(&log))
 }
 
-/// One line is five times as long as the other: `SIGNALBOX_GITHUB_PRS`, or 60. In a longer one the status
+/// One line is five times as long as the other: `SIGNALBOX_GITHUB_PRS`, or 30. In a longer one the status
 /// and the comment are written twice, for the place in the line and for the end, and pull requests whose
 /// mergeability the host computes again after each landing are read, ten at a time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merged_pull_request_costs_few_calls_in_a_long_line() {
-    let length = if count() == 24 { 60 } else { count() };
+    let length = if count() == 24 { 30 } else { count() };
     for length in [length / 5, length] {
         let (calls, kinds) = calls_in_a_line_of(length).await;
         println!("{calls:.1} calls for each of {length} in one line");

@@ -317,7 +317,7 @@ async fn a_fuzzer_finds_no_difference_between_the_description_and_the_server() {
     let folder = installed.folder();
     let (system, _) = system().await;
     std::fs::write(folder.path().join("openapi.json"), narrowed()).expect("written");
-    let examples = std::env::var("SIGNALBOX_FUZZ_EXAMPLES").unwrap_or_else(|_| "5".to_owned());
+    let examples = std::env::var("SIGNALBOX_FUZZ_EXAMPLES").unwrap_or_else(|_| "3".to_owned());
     let seed = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|it| it.parse::<u64>().ok());
     let mut command = installed.command(folder.path(), "schemathesis");
     command

@@ -13,7 +13,7 @@ use ops::{Op, apply, op, outcomes, rules, settings};
 use steps::{Before, check_liveness, check_step, check_urgent_during_freeze};
 
 fn cases() -> u32 {
-    std::env::var("SIGNALBOX_PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(5_000)
+    std::env::var("SIGNALBOX_PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(3_000)
 }
 
 fn config(cases: u32) -> ProptestConfig {
