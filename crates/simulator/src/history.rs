@@ -14,9 +14,9 @@ use crate::{Areas, Change, Choice, Durations, PastStay, Sample, SimulationError}
 
 /// The settings that a replay does not simulate, besides those about the host. They are about what a
 /// history does not contain: statuses, test results, labels, the names of targets, and runs of a pull
-/// request's own head. Limits of authors and timeouts are among them because the recorded times contain
-/// the waiting outside the line and for CI.
-const NOT_SIMULATED: [&str; 23] = [
+/// request's own head. Limits and turns of authors are among them because each seed draws other authors, and
+/// timeouts because the recorded durations contain the waiting for CI.
+const NOT_SIMULATED: [&str; 24] = [
     "agentLabels",
     "authorDailyMinutes",
     "authorHourlyLimit",
@@ -27,6 +27,7 @@ const NOT_SIMULATED: [&str; 23] = [
     "directMergeMode",
     "evidenceChecks",
     "evidenceWaitSeconds",
+    "fairShare",
     "impactedTargetRules",
     "infrastructureMessages",
     "infrastructureRetries",
@@ -176,8 +177,8 @@ impl History {
     }
 }
 
-/// Each seed draws, for each pull request, one of the history whose outcome, test duration and targets it
-/// has.
+/// Each seed draws, for each pull request, one of the history whose outcome, test duration, targets and
+/// author it has.
 impl Source for History {
     /// Pull requests come at any rate: more of them at the end say nothing about the settings.
     fn is_steady(&self) -> bool {

@@ -50,8 +50,8 @@ pub struct Simulate {
     /// The share of pull requests that fail on their own.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, help_heading = "Workload")]
     pub failing: f64,
-    /// The share of pull requests that are of three agents, and the share of these that fail on their
-    /// own, as 0.2:0.3; the others are of 20 people [default: one author].
+    /// The share of pull requests from three agents, and the share of these that fail on their own, as
+    /// 0.2:0.3; the others are from 20 people [default: one author].
     #[arg(long, value_name = "SHARE:FAILING", value_parser = agents, help_heading = "Workload")]
     pub agents: Option<Agents>,
     /// The share of test runs that fail without a cause in any change.
@@ -101,9 +101,9 @@ pub struct Simulate {
     /// beside it first; 0 turns pretests off [default: 50].
     #[arg(long, value_name = "PERCENT", help_heading = "Settings")]
     pub pretest_threshold: Option<u32>,
-    /// Whose failure rate gives the probability of passing: queue for that of all, authors for that of
-    /// each author, as far as they differ by more than chance [default: authors].
-    #[arg(long, value_name = "WHOSE", value_parser = estimates, help_heading = "Settings")]
+    /// Which failure rate to use for the probability of passing: queue for that of all, authors for one of
+    /// each author [default: authors].
+    #[arg(long, value_name = "WHICH", value_parser = estimates, help_heading = "Settings")]
     pub success_estimates: Option<SuccessEstimates>,
     /// Skip bisection test runs whose result follows from earlier ones.
     #[arg(long, help_heading = "Settings")]

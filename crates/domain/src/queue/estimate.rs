@@ -1,8 +1,9 @@
 //! Estimates of the time until a pull request is merged, from the entries ahead and the durations
-//! of earlier runs, assuming that every run passes and that what would probably be pretested is. An estimate is always shown with its basis.
+//! of earlier runs, assuming that every run passes and that groups which would probably fail in the
+//! line are pretested. An estimate is always shown with its basis.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::ids::{PrNumber, RunId};
 use crate::time::{Span, Timestamp};
@@ -12,11 +13,14 @@ use super::lanes::{in_line, meet};
 use super::view::freeze;
 use super::{
     Entry, EntryState, FreezeScope, LinePosition, Move, PassReason, Queue, QueueState, TestRun,
-    WaitReason, bisect, pretest, view_entry,
+    WaitReason, bisect, outcomes::Rates, pretest, view_entry,
 };
 
 /// After how many freezes that interrupt its test a pull request has no estimate.
 const INTERRUPTED: usize = 16;
+
+/// Longer than every estimate.
+const ENDLESS: Span = Span::from_micros(i64::MAX);
 
 /// The percentile of earlier durations that counts as the usual one: the median.
 pub const PERCENTILE: u8 = 50;
@@ -161,10 +165,32 @@ fn median(sorted: &[Span]) -> Option<Span> {
     sorted.get(sorted.len() / 2).or(sorted.last()).copied()
 }
 
+fn sum(one: Span, other: Span) -> Span {
+    Span::from_micros(one.micros().saturating_add(other.micros()))
+}
+
 /// The pull requests ahead that must merge or leave before this one.
 fn waits_for(queue: &Queue, entry: &Entry) -> Vec<PrNumber> {
     let before = in_line(queue).take_while(|it| it.id != entry.id);
     before.filter(|it| meet(queue.mode(), it, entry)).map(|it| it.pr).collect()
+}
+
+/// A group that waiting entries join.
+#[derive(Default)]
+struct Group {
+    /// How many more join it.
+    room: u32,
+    /// When its run ends.
+    done: Span,
+    /// Whether a pretest comes before that run.
+    beside: bool,
+}
+
+/// The waiting entries behind the first one of a group of this size that join it.
+fn mates<'a>(behind: &[&'a Entry], size: u32) -> impl Iterator<Item = &'a Entry> {
+    let waits = |it: &&Entry| matches!(it.state, EntryState::Pending { .. }) && !it.no_batch;
+    let count = usize::try_from(size).unwrap_or(usize::MAX).saturating_sub(1);
+    behind.iter().copied().filter(waits).take(count)
 }
 
 /// Simulates the line: a free slot takes the next group, every run takes the usual time, and every
@@ -176,6 +202,8 @@ struct Simulation<'a> {
     running: BTreeMap<RunId, Span>,
     /// When each slot becomes free, from now.
     slots: BinaryHeap<Reverse<Span>>,
+    /// The failure rates, if the queue pretests.
+    rates: Option<Rates<'a>>,
 }
 
 impl<'a> Simulation<'a> {
@@ -196,13 +224,22 @@ impl<'a> Simulation<'a> {
             .map(|run| (run.id, rest(run)))
             .collect();
         let of_line = queue.runs().filter(|run| !run.bisection && run.status.is_running());
-        let mut slots: BinaryHeap<_> =
-            of_line.filter_map(|run| running.get(&run.id).copied()).map(Reverse).collect();
+        // After a pretest, the second run takes a slot before what waits.
+        let is_pretest = |run: &TestRun| {
+            let first = run.group.first().and_then(|member| queue.entry(member.entry));
+            first.is_some_and(Entry::is_pretested)
+        };
+        let taken = |run: &TestRun| {
+            let rest = running.get(&run.id).copied()?;
+            Some(Reverse(if is_pretest(run) { sum(rest, usual) } else { rest }))
+        };
+        let mut slots: BinaryHeap<_> = of_line.filter_map(taken).collect();
         let limit = usize::try_from(queue.slots_of_line().1).unwrap_or(usize::MAX);
         while slots.len() < limit.max(1) {
             slots.push(Reverse(Span::ZERO));
         }
-        Self { queue, usual, running, slots }
+        let rates = pretest::is_in_force(queue).then(|| Rates::of(&queue.header));
+        Self { queue, usual, running, slots, rates }
     }
 
     /// The time until this entry, and every entry that it waits for, has been tested.
@@ -211,33 +248,35 @@ impl<'a> Simulation<'a> {
             // After the pretest it is tested again in the line.
             let run = entry.state.run();
             let rest = run.and_then(|run| self.running.get(&run).copied()).unwrap_or(self.usual);
-            return Span::from_micros(rest.micros().saturating_add(self.usual.micros()));
+            return sum(rest, self.usual);
         }
         let settings = &self.queue.header.settings;
         let size = if settings.batch { settings.batching_min_size.max(1) } else { 1 };
-        let (mut merged, mut group) = (Span::ZERO, (0, Span::ZERO));
-        // What the run of the next entry would contain when a slot becomes free for it.
-        let mut unfinished = VecDeque::new();
-        let most = self.slots.len().saturating_mul(usize::try_from(size).unwrap_or(usize::MAX));
-        for other in in_line(self.queue).filter(|other| other.aside().is_none()) {
+        let (mut merged, mut group) = (Span::ZERO, Group::default());
+        // What has not passed, and when its run ends.
+        let mut unfinished: Vec<(Span, &Entry)> = Vec::new();
+        let line: Vec<&Entry> = in_line(self.queue).filter(|it| it.aside().is_none()).collect();
+        for (at, other) in line.iter().copied().enumerate() {
             let done = match &other.state {
                 EntryState::Testing { run, .. } => {
                     self.running.get(run).copied().unwrap_or(self.usual)
                 }
-                EntryState::Pending { .. } if self.is_pretested(other, &unfinished) => {
-                    let done = self.take_slot();
-                    if other.id != entry.id {
+                EntryState::Pending { .. } => {
+                    let size = if other.no_batch { 1 } else { size };
+                    if other.no_batch || group.room == 0 {
+                        let start = self.slots.peek().map_or(Span::ZERO, |Reverse(free)| *free);
+                        unfinished.retain(|(done, _)| *done > start);
+                        let mates = mates(line.get(at + 1..).unwrap_or_default(), size);
+                        let others = unfinished.iter().map(|(_, it)| *it).chain(mates);
+                        let beside = self.is_pretested(other, others);
+                        let runs = if beside { 2 } else { 1 };
+                        group = Group { room: size, done: self.take_slot(runs), beside };
+                    }
+                    group.room -= 1;
+                    if group.beside && other.id != entry.id {
                         continue;
                     }
-                    Span::from_micros(done.micros().saturating_add(self.usual.micros()))
-                }
-                EntryState::Pending { .. } => {
-                    let alone = other.no_batch;
-                    if alone || group.0 == 0 {
-                        group = (size, self.take_slot());
-                    }
-                    group.0 = if alone { 0 } else { group.0 - 1 };
-                    group.1
+                    group.done
                 }
                 EntryState::NotReady
                 | EntryState::TestsPassed { .. }
@@ -250,27 +289,29 @@ impl<'a> Simulation<'a> {
             if other.id == entry.id {
                 break;
             }
-            if done > Span::ZERO && !other.has_passed() {
-                unfinished.push_back(other);
-            }
-            if unfinished.len() >= most {
-                unfinished.pop_front();
+            if matches!(other.state, EntryState::PendingFailure { .. }) {
+                unfinished.push((ENDLESS, other));
+            } else if done > Span::ZERO && !other.has_passed() {
+                unfinished.push((done, other));
             }
         }
         merged
     }
 
-    /// Whether an entry would probably be tested beside the line first, where the others do not wait for
-    /// it.
-    fn is_pretested(&self, entry: &Entry, unfinished: &VecDeque<&Entry>) -> bool {
-        let met = unfinished.iter().filter(|it| meet(self.queue.mode(), it, entry));
-        pretest::expected(self.queue, entry, met.copied())
+    /// Whether the group of this first entry would probably be tested beside the line first, where
+    /// pull requests behind it do not wait for it. The others are what its run would contain besides it.
+    fn is_pretested<'b>(&self, first: &'b Entry, others: impl Iterator<Item = &'b Entry>) -> bool {
+        self.rates.as_ref().is_some_and(|rates| {
+            let met = others.filter(|it| meet(self.queue.mode(), it, first));
+            pretest::expected(self.queue, rates, first, met)
+        })
     }
 
-    /// Starts a run in the slot that becomes free first; returns when the run ends.
-    fn take_slot(&mut self) -> Span {
+    /// Starts so many runs, one after the other, in the slot that becomes free first; returns when the
+    /// last one ends.
+    fn take_slot(&mut self, runs: u32) -> Span {
         let free = self.slots.pop().map_or(Span::ZERO, |Reverse(free)| free);
-        let done = Span::from_micros(free.micros().saturating_add(self.usual.micros()));
+        let done = (0..runs).fold(free, |done, _| sum(done, self.usual));
         self.slots.push(Reverse(done));
         done
     }

@@ -77,22 +77,25 @@ fn a_batch_takes_one_run() {
 #[test]
 fn what_would_be_pretested_is_tested_twice_and_others_do_not_wait_for_it() {
     let outcomes = Outcomes { merged: 60, failed: 30 };
-    let of_slots = |slots| {
-        let mut world = World::new(single(slots), Rules::default()).after(&[("eve", outcomes)]);
+    let started = |settings| {
+        let mut world = World::new(settings, Rules::default()).after(&[("eve", outcomes)]);
         for pr in 1..=4 {
             world.submit(pr, None).expect("accepted");
         }
         world
     };
+    let of_slots = |slots| started(single(slots));
     let estimates = |world: &World| (1..=4).map(|pr| of(world, pr, &[minutes(6)]).time).collect();
     let expected = |times: [u32; 4]| times.map(|it| Some(minutes(it))).to_vec();
-    // #1 is tested in the line and #2 beside it; when these end, #3 and #4 are tested beside it.
+    // #1 is tested in the line and #2 beside it. When these end, #3 starts in one slot, and the second run
+    // of #2 in the other.
     let mut world = of_slots(2);
     let found: Vec<_> = estimates(&world);
-    assert_eq!(found, expected([6, 12, 18, 18]));
+    assert_eq!(found, expected([6, 12, 12, 18]));
+    let off = SettingsPatch { pretest_threshold: Some(0), ..SettingsPatch::default() };
     world
         .ask(Command::Update {
-            settings: Box::new(SettingsPatch { pretest_threshold: Some(0), ..Default::default() }),
+            settings: Box::new(off),
             state: None,
             reason: None,
             by: Actor::Queue,
@@ -101,9 +104,12 @@ fn what_would_be_pretested_is_tested_twice_and_others_do_not_wait_for_it() {
         .expect("valid settings");
     let found: Vec<_> = estimates(&world);
     assert_eq!(found, expected([6, 6, 12, 12]));
-    // With one slot every test follows on a landing, and contains one pull request.
+    // With one slot every test follows on a landing, and contains one pull request, or a batch of two.
     let found: Vec<_> = estimates(&of_slots(1));
     assert_eq!(found, expected([6, 12, 18, 24]));
+    let batches = Settings { batch: true, batching_min_size: 2, ..single(1) };
+    let found: Vec<_> = estimates(&started(batches));
+    assert_eq!(found, expected([12, 12, 24, 24]));
 }
 
 #[test]

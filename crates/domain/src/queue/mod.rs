@@ -89,7 +89,7 @@ pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, Stay, measure};
 pub use moves::Move;
 pub use next_step::{FailedTests, NextStep};
 pub use order::LinePosition;
-pub use outcomes::Outcomes;
+pub use outcomes::{Outcomes, ShareOutcomes};
 pub use plan::{absorb, decide, next_deadline};
 use plan::{bisect, dependencies, frozen, pretest, quota, red, window};
 pub use priority::{Priority, PriorityName};

@@ -1,5 +1,8 @@
 //! How the queue's last pull requests ended, and the probability that others pass.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::{Entry, Exit, Header, MergeReason, SuccessEstimates, share};
 
 /// How many of the queue's last pull requests were tested and merged, and how many failed their tests.
@@ -74,9 +77,45 @@ impl Outcomes {
         u64::from(self.failed) * CERTAIN / u64::from(self.total()).max(1)
     }
 
-    /// The same, if as many further pull requests as `weight` fail at this rate.
+    /// The same for quarters of pull requests, if as many further pull requests as `weight` fail at this
+    /// rate.
     fn failing_with(self, rate: u64, weight: u64) -> u64 {
-        (u64::from(self.failed) * CERTAIN + weight * rate) / (u64::from(self.total()) + weight)
+        let further = weight * u64::from(QUARTERS);
+        (u64::from(self.failed) * CERTAIN + further * rate) / (u64::from(self.total()) + further)
+    }
+}
+
+/// How the last pull requests of each author or agent ended, in quarters of a pull request, so that an
+/// author's only failure outlasts a halving.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+pub struct ShareOutcomes(Arc<BTreeMap<String, Outcomes>>);
+
+/// The quarters of a pull request.
+const QUARTERS: u32 = 4;
+
+impl ShareOutcomes {
+    /// Whether nothing has been counted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each author or agent, with quarters of pull requests.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Outcomes)> {
+        self.0.iter().map(|(share, outcomes)| (share.as_str(), *outcomes))
+    }
+
+    /// Counts whole pull requests.
+    pub(crate) fn add(&mut self, share: &str, Outcomes { merged, failed }: Outcomes) {
+        let of_share = Arc::make_mut(&mut self.0).entry(share.to_owned()).or_default();
+        of_share.add(Outcomes { merged: QUARTERS * merged, failed: QUARTERS * failed });
+    }
+
+    fn halve(&mut self) {
+        Arc::make_mut(&mut self.0).retain(|_, outcomes| {
+            outcomes.halve();
+            outcomes.total() > 0
+        });
     }
 }
 
@@ -86,37 +125,48 @@ pub(super) fn record(header: &mut Header, entry: &Entry, exit: &Exit) {
     let Header { outcomes, share_outcomes, settings, .. } = header;
     outcomes.add(outcome);
     match settings.success_estimates {
-        SuccessEstimates::Queue => share_outcomes.clear(),
+        SuccessEstimates::Queue => *share_outcomes = ShareOutcomes::default(),
         SuccessEstimates::Authors => {
-            let share = share::of(settings, &entry.pull_request).to_owned();
-            share_outcomes.entry(share).or_default().add(outcome);
+            share_outcomes.add(share::of(settings, &entry.pull_request), outcome);
         }
     }
     if outcomes.total() > MOST {
         outcomes.halve();
-        share_outcomes.retain(|_, outcomes| {
-            outcomes.halve();
-            outcomes.total() > 0
-        });
+        share_outcomes.halve();
     }
 }
 
-/// The probability, in percent and rounded down, that all these pass together.
-pub(super) fn all_pass<'a>(header: &Header, entries: impl IntoIterator<Item = &'a Entry>) -> u32 {
-    let Header { outcomes, share_outcomes, settings, .. } = header;
-    let of_queue = outcomes.failing();
-    let weight = match settings.success_estimates {
-        SuccessEstimates::Queue => None,
-        SuccessEstimates::Authors => weight(of_queue, share_outcomes.values().copied()),
-    };
-    let failing = |entry: &Entry| match weight {
-        None => of_queue,
-        Some(weight) => {
-            let own = share_outcomes.get(share::of(settings, &entry.pull_request));
-            own.copied().unwrap_or_default().failing_with(of_queue, weight)
-        }
-    };
-    together(entries.into_iter().map(failing))
+/// The failure rates that estimates use.
+pub(super) struct Rates<'a> {
+    header: &'a Header,
+    /// The failure rate of the queue, in millionths.
+    of_queue: u64,
+    /// With how many pull requests it counts for an author; `None`: alone.
+    weight: Option<u64>,
+}
+
+impl<'a> Rates<'a> {
+    pub(super) fn of(header: &'a Header) -> Self {
+        let authors = || header.share_outcomes.iter().map(|(_, outcomes)| outcomes);
+        let weight = match header.settings.success_estimates {
+            SuccessEstimates::Queue => None,
+            SuccessEstimates::Authors => weight(authors),
+        };
+        Self { header, of_queue: header.outcomes.failing(), weight }
+    }
+
+    /// The probability, in millionths, that a pull request fails.
+    fn failing(&self, entry: &Entry) -> u64 {
+        let Some(weight) = self.weight else { return self.of_queue };
+        let Header { share_outcomes, settings, .. } = self.header;
+        let own = share_outcomes.0.get(share::of(settings, &entry.pull_request));
+        own.copied().unwrap_or_default().failing_with(self.of_queue, weight)
+    }
+
+    /// The probability, in percent and rounded down, that all these pass together.
+    pub(super) fn all_pass<'b>(&self, entries: impl IntoIterator<Item = &'b Entry>) -> u32 {
+        together(entries.into_iter().map(|entry| self.failing(entry)))
+    }
 }
 
 /// The probability, in percent and rounded down, that no pull request fails, from the probability of each
@@ -132,27 +182,33 @@ fn together(failing: impl Iterator<Item = u64>) -> u32 {
     u32::try_from(all * 100 / CERTAIN).unwrap_or(100)
 }
 
-/// As how many pull requests the queue's failure rate counts beside the outcomes of an author: the fewer,
-/// the more the rates of authors differ. `None` if they differ no more than by chance.
+/// With how many pull requests the queue's failure rate counts beside the outcomes of an author: the fewer,
+/// the more the rates of authors differ. `None` if they differ no more than chance explains on average.
 ///
 /// If authors have rates with mean *p* and variance *v*, the best estimate of an author's rate gives *p* the
-/// weight of *p* (1 − *p*) ÷ *v* pull requests. The variance follows from the sum of squared differences,
+/// weight of *p* (1 − *p*) ÷ *v* − 1 pull requests. The variance follows from the sum of squared differences,
 /// weighted by the number of pull requests, less what chance adds to it: the method of moments for
 /// a beta-binomial distribution.
-fn weight(rate: u64, authors: impl Iterator<Item = Outcomes>) -> Option<u64> {
-    let (mut spread, mut total, mut squares, mut count) = (0_u64, 0_u64, 0_u64, 0_u64);
-    for own in authors {
+fn weight<I: Iterator<Item = Outcomes>>(authors: impl Fn() -> I) -> Option<u64> {
+    let unit = u64::from(QUARTERS);
+    let mut all = Outcomes::default();
+    authors().for_each(|own| all.add(own));
+    let (rate, total) = (all.failing(), u64::from(all.total()));
+    let (mut spread, mut squares, mut count) = (0_u64, 0_u64, 0_u64);
+    for own in authors() {
         let number = u64::from(own.total());
         let difference = own.failing().abs_diff(rate);
         spread += number * (difference * difference / CERTAIN);
-        total += number;
         squares += number * number;
         count += 1;
     }
     let by_chance = rate * (CERTAIN - rate) / CERTAIN;
-    let excess = spread.checked_sub(count.saturating_sub(1) * by_chance)?;
-    let variance = (excess * total).checked_div(total * total - squares)?;
-    Some(by_chance.checked_div(variance)?.max(LEAST))
+    let others = count.checked_sub(1)? * unit;
+    let excess = spread.checked_sub(others * by_chance)?;
+    let known = (total * total).checked_sub(squares)?.checked_sub(others * total)?;
+    let variance = (excess * total).checked_div(known)?;
+    let weight = by_chance.saturating_sub(variance).checked_div(variance)?;
+    Some(weight.max(LEAST))
 }
 
 #[cfg(test)]
@@ -189,16 +245,19 @@ mod tests {
     /// The failure rates of authors in percent, estimated from what each has merged and failed.
     fn estimated(authors: &[Outcomes]) -> Vec<u64> {
         let mut all = Outcomes::default();
-        authors.iter().for_each(|it| all.add(*it));
+        let mut shares = ShareOutcomes::default();
+        for (number, outcomes) in authors.iter().enumerate() {
+            all.add(*outcomes);
+            shares.add(&number.to_string(), *outcomes);
+        }
         let rate = all.failing();
-        let weight = weight(rate, authors.iter().copied());
-        let failing =
-            |it: &Outcomes| weight.map_or(rate, |weight| it.failing_with(rate, weight)) / 10_000;
-        authors.iter().map(failing).collect()
+        let weight = weight(|| shares.iter().map(|(_, outcomes)| outcomes));
+        let failing = |it: Outcomes| weight.map_or(rate, |weight| it.failing_with(rate, weight));
+        shares.iter().map(|(_, outcomes)| failing(outcomes) / 10_000).collect()
     }
 
     #[test]
-    fn authors_count_as_far_as_they_differ_by_more_than_chance() {
+    fn authors_count_the_more_the_more_they_differ() {
         // Ten pull requests of each: none, one or two failed, as chance has it.
         let alike = [outcomes(10, 0), outcomes(9, 1), outcomes(8, 2), outcomes(9, 1)];
         assert_eq!(estimated(&alike), [10; 4]);
@@ -209,5 +268,10 @@ mod tests {
         let agent = [outcomes(97, 3), outcomes(35, 15), outcomes(2, 0), outcomes(1, 1)];
         assert_eq!(estimated(&agent), [3, 29, 7, 27]);
         assert_eq!(estimated(&[outcomes(100, 0), outcomes(0, 100)]), [1, 98], "never certain");
+        // f = 0.175, v = 80 (1.75 − 3 × 0.144) ÷ (6400 − 1600 − 240) = 0.0231, w = 0.144 ÷ v − 1 = 5.2.
+        let some = [outcomes(18, 2), outcomes(16, 4), outcomes(20, 0), outcomes(12, 8)];
+        assert_eq!(estimated(&some), [11, 19, 3, 35]);
+        // One pull request of each shows nothing about authors.
+        assert_eq!(estimated(&[outcomes(1, 0), outcomes(0, 1), outcomes(0, 1)]), [66; 3]);
     }
 }

@@ -19,7 +19,8 @@ use super::turns::Turns;
 use super::usage::Usage;
 use super::waiting::Waiting;
 use super::{
-    Actor, Entry, FreezeState, Landing, Mode, Outcomes, RedTarget, Refusal, Settings, TestRun,
+    Actor, Entry, FreezeState, Landing, Mode, Outcomes, RedTarget, Refusal, Settings,
+    ShareOutcomes, TestRun,
 };
 
 words!(
@@ -198,8 +199,8 @@ pub struct Header {
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Outcomes::is_empty"))]
     pub outcomes: Outcomes,
     /// How those of each author or agent ended, with `successEstimates=AUTHORS`.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeMap::is_empty"))]
-    pub share_outcomes: BTreeMap<String, Outcomes>,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "ShareOutcomes::is_empty"))]
+    pub share_outcomes: ShareOutcomes,
     /// The last started turn of each priority, with fair share.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeMap::is_empty"))]
     pub started_turns: BTreeMap<u32, u32>,
@@ -298,7 +299,7 @@ impl Queue {
                 window: None,
                 usage: Usage::default(),
                 outcomes: Outcomes::default(),
-                share_outcomes: BTreeMap::new(),
+                share_outcomes: ShareOutcomes::default(),
                 started_turns: BTreeMap::new(),
                 passed_in: Vec::new(),
                 host: HostHealth::default(),

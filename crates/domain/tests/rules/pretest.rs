@@ -194,6 +194,12 @@ fn an_author_whose_pull_requests_fail_is_pretested_and_others_are_not() {
     assert_eq!(pretested(&world), [(vec![2], 49), (vec![4], 49), (vec![3], 49)]);
 }
 
+/// What is counted of each author, in quarters of pull requests.
+fn counted(world: &World) -> Vec<(String, u32, u32)> {
+    let shares = world.queue.header.share_outcomes.iter();
+    shares.map(|(of, it)| (of.to_owned(), it.merged, it.failed)).collect()
+}
+
 #[test]
 fn outcomes_of_authors_are_counted_while_they_are_used() {
     let labels = SettingsPatch { agent_labels: Some(vec!["agent:*".to_owned()]), ..none() };
@@ -201,12 +207,9 @@ fn outcomes_of_authors_are_counted_while_they_are_used() {
     world.relabel(2, vec!["agent:x".to_owned()]);
     submit(&mut world, [2, 4]);
     world.settle();
-    let counted = |world: &World| {
-        let shares = world.queue.header.share_outcomes.iter();
-        shares.map(|(of, it)| (of.clone(), it.merged, it.failed)).collect::<Vec<_>>()
-    };
     let of = |of: &str, merged, failed| (of.to_owned(), merged, failed);
-    let all = [of("ada", 10, 30), of("agent:x", 1, 0), of("grace", 61, 0)];
+    // In quarters.
+    let all = [of("ada", 40, 120), of("agent:x", 4, 0), of("grace", 244, 0)];
     assert_eq!(counted(&world), all);
     let estimates = |it| SettingsPatch { success_estimates: Some(it), ..none() };
     update(&mut world, estimates(SuccessEstimates::Queue), None);
@@ -216,7 +219,7 @@ fn outcomes_of_authors_are_counted_while_they_are_used() {
     update(&mut world, estimates(SuccessEstimates::Authors), None);
     submit(&mut world, [8]);
     world.settle();
-    assert_eq!(counted(&world), [of("grace", 1, 0)]);
+    assert_eq!(counted(&world), [of("grace", 4, 0)]);
     assert_eq!(world.queue.header.outcomes, Outcomes { merged: 74, failed: 30 });
 }
 
@@ -231,11 +234,33 @@ fn old_outcomes_count_less() {
     let mut world = World::new(settings, Rules::default()).after(&before);
     submit(&mut world, [2]);
     world.settle();
-    let header = &world.queue.header;
-    assert_eq!(header.outcomes, Outcomes { merged: 97, failed: 3 });
-    let of_authors =
-        header.share_outcomes.iter().map(|(of, it)| (of.as_str(), it.merged, it.failed));
-    assert_eq!(of_authors.collect::<Vec<_>>(), [("ada", 45, 2), ("grace", 52, 0)]);
+    assert_eq!(world.queue.header.outcomes, Outcomes { merged: 97, failed: 3 });
+    let found = counted(&world);
+    let found: Vec<_> =
+        found.iter().map(|(of, merged, failed)| (&**of, *merged, *failed)).collect();
+    assert_eq!(found, [("ada", 180, 10), ("eve", 2, 0), ("grace", 208, 2)]);
+}
+
+/// After a switch, what was counted of the queue alone says nothing about authors.
+#[test]
+fn authors_with_the_same_outcomes_have_the_rate_of_the_queue() {
+    let queue = SettingsPatch { success_estimates: Some(SuccessEstimates::Queue), ..none() };
+    let mut world = world(&queue, Rules::default());
+    submit(&mut world, [1]);
+    world.settle();
+    assert!(counted(&world).is_empty());
+    let authors = SettingsPatch { success_estimates: Some(SuccessEstimates::Authors), ..none() };
+    update(&mut world, authors, None);
+    for pr in 2..=11 {
+        submit(&mut world, [pr]);
+        world.settle();
+    }
+    assert_eq!(counted(&world), [("ada".to_owned(), 20, 0), ("grace".to_owned(), 20, 0)]);
+    assert!(pretested(&world).is_empty());
+    // 71 have merged and 30 failed.
+    submit(&mut world, [13, 14]);
+    build_all(&mut world);
+    assert_eq!(pretested(&world), [(vec![14], 49)]);
 }
 
 #[test]

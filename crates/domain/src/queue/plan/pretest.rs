@@ -12,7 +12,7 @@ use crate::ids::{PrNumber, RunId};
 
 use super::super::{
     Actor, Behind, Decision, Entry, EntryState, LinePosition, Part, Queue, QueuedReason, lanes,
-    outcomes,
+    outcomes::Rates,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave};
@@ -44,20 +44,20 @@ pub(in super::super) fn wanted(queue: &Queue, group: &[&Entry]) -> Option<u32> {
         !entry.has_passed() && !matches!(entry.state, EntryState::TestsPassed { .. })
     };
     let open = ahead.iter().map(|it| &*it.entry).filter(|it| is_open(it));
-    let percent = outcomes::all_pass(&queue.header, untested().chain(open));
+    let percent = Rates::of(&queue.header).all_pass(untested().chain(open));
     (percent < queue.header.settings.pretest_threshold).then_some(percent)
 }
 
-/// Whether an entry that waits would be pretested behind these unfinished ones.
+/// Whether an entry that waits would be pretested with these others in its run, if the queue pretests.
 pub(in super::super) fn expected<'a>(
     queue: &Queue,
+    rates: &Rates<'_>,
     entry: &'a Entry,
-    ahead: impl Iterator<Item = &'a Entry>,
+    others: impl Iterator<Item = &'a Entry>,
 ) -> bool {
-    is_in_force(queue)
-        && !entry.has_passed()
+    !entry.has_passed()
         && !is_tested_in_line(queue, entry)
-        && outcomes::all_pass(&queue.header, std::iter::once(entry).chain(ahead))
+        && rates.all_pass(std::iter::once(entry).chain(others))
             < queue.header.settings.pretest_threshold
 }
 

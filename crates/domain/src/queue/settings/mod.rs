@@ -89,7 +89,7 @@ words!(
     SuccessEstimates {
         /// That of all pull requests of the queue.
         Queue = "QUEUE",
-        /// That of its author or agent, as far as authors differ by more than chance.
+        /// That of its author or agent, mixed with that of all.
         Authors = "AUTHORS",
     }
 );

@@ -236,8 +236,8 @@ settings! {
     /// above 0 it has no effect.
     pretest_threshold: u32 = 50,
         "pretestThreshold", "Pretest threshold", Failures, whole(0, 100, "percent");
-    /// Which failure rate `pretestThreshold` uses, of the last 100 to 200 pull requests: that of all, or that
-    /// of each author and agent, as far as their rates differ by more than chance.
+    /// Which failure rate of the last 100 to 200 pull requests `pretestThreshold` uses: that of all, or one
+    /// for each author and agent, which differs from it the more the rates of authors differ.
     success_estimates: SuccessEstimates = SuccessEstimates::Authors,
         "successEstimates", "Success estimates", Failures,
         SettingKind::Word(SuccessEstimates::NAMES);

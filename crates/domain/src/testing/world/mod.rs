@@ -202,7 +202,7 @@ impl World {
             for (author, of_author) in outcomes {
                 header.outcomes.merged += of_author.merged;
                 header.outcomes.failed += of_author.failed;
-                header.share_outcomes.insert((*author).to_owned(), *of_author);
+                header.share_outcomes.add(author, *of_author);
             }
         }
         self

@@ -13,9 +13,9 @@ use crate::problem::Problem;
 /// Simulate the last days of a queue with changed settings.
 ///
 /// Simulates the pull requests that left the queue in the last days, with its present and with changed
-/// settings. Nothing is applied. Arrival times, test durations, outcomes and priorities come from the
-/// history. Not simulated: conflicts, flaky tests, timeouts, retries, author limits, isolated targets,
-/// direct merges, pauses, freezes without an end or with a scope, and the number of CI machines. A pull request that failed
+/// settings. Nothing is applied. Arrival times, test durations, outcomes, authors and priorities come from
+/// the history. Not simulated: conflicts, flaky tests, timeouts, retries, limits and turns of authors,
+/// labels of agents, isolated targets, direct merges, pauses, freezes without an end or with a scope, and the number of CI machines. A pull request that failed
 /// always fails, so optimistic merging and waiting for later test runs show no benefit. PARALLEL mode needs
 /// the reported targets of every simulated pull request. A server runs one simulation at a time. After ten
 /// seconds the reply covers the seeds completed so far; with fewer than five it is an error.
