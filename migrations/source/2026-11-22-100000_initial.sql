@@ -335,6 +335,19 @@ CREATE TABLE test_aliases (
 );
 CREATE INDEX test_aliases_of_test ON test_aliases (repo_id, test_id);
 
+-- How many tests there were on a day, in UTC, and the version of the repository at which they were counted.
+CREATE TABLE test_days (
+    repo_id Id NOT NULL REFERENCES repos (id),
+    day Moment NOT NULL,
+    org_id Id NOT NULL,
+    version BigInt NOT NULL,
+    flaky BigInt NOT NULL,
+    broken BigInt NOT NULL,
+    quarantined BigInt NOT NULL,
+    PRIMARY KEY (repo_id, day)
+);
+CREATE INDEX test_days_by_age ON test_days (day);
+
 -- Where stable branches report the tests whose absence would show. The place is a digest.
 CREATE TABLE test_presences (
     repo_id Id NOT NULL,

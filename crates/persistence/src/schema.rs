@@ -119,6 +119,11 @@ tables! {
         windows -> Nullable<Document>, document -> Document, retired -> Bool,
     }
 
+    test_days (repo_id, day) {
+        repo_id -> Id, day -> Moment, org_id -> Id, version -> BigInt, flaky -> BigInt,
+        broken -> BigInt, quarantined -> BigInt,
+    }
+
     test_presences (repo_id, test_id) {
         repo_id -> Id, test_id -> Id, org_id -> Id, place -> Text, document -> Document,
     }
@@ -244,3 +249,4 @@ diesel::allow_tables_to_appear_in_same_query!(
     entry_moves
 );
 diesel::allow_tables_to_appear_in_same_query!(webhook_endpoints, webhook_messages);
+diesel::allow_tables_to_appear_in_same_query!(flaky_repos, test_days);

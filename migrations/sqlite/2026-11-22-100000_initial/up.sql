@@ -335,6 +335,19 @@ CREATE TABLE test_aliases (
 ) STRICT;
 CREATE INDEX test_aliases_of_test ON test_aliases (repo_id, test_id);
 
+-- How many tests there were on a day, in UTC, and the version of the repository at which they were counted.
+CREATE TABLE test_days (
+    repo_id BLOB NOT NULL REFERENCES repos (id),
+    day INTEGER NOT NULL,
+    org_id BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    flaky INTEGER NOT NULL,
+    broken INTEGER NOT NULL,
+    quarantined INTEGER NOT NULL,
+    PRIMARY KEY (repo_id, day)
+) STRICT;
+CREATE INDEX test_days_by_age ON test_days (day);
+
 -- Where stable branches report the tests whose absence would show. The place is a digest.
 CREATE TABLE test_presences (
     repo_id BLOB NOT NULL,

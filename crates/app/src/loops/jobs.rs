@@ -62,6 +62,10 @@ pub(super) fn shared(reread: Duration) -> Vec<Job> {
             HOUR,
             |app| async move { app.flaky.service.prepare_days().await },
         ),
+        Job::new("counts of tests", 10 * MINUTE, |app| async move {
+            while app.flaky.service.count_tests().await? >= FlakyService::AT_ONCE {}
+            Ok(())
+        }),
         Job::new("old results", 10 * MINUTE, |app| async move {
             let history = Span::hours(app.config.flaky.history_days.saturating_mul(24));
             while app.flaky.service.prune(history).await? > 0 {}

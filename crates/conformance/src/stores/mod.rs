@@ -15,6 +15,7 @@ pub mod flaky_lists;
 pub mod flaky_names;
 pub mod flaky_runs;
 mod flaky_scenario;
+pub mod flaky_trend;
 pub mod history;
 pub mod idempotency;
 pub mod inbound_deliveries;
@@ -91,6 +92,8 @@ macro_rules! store_conformance {
             flaky_lists::failing_tests_are_found_by_time,
             flaky_lists::lists_are_paged_in_both_directions,
             flaky_lists::numbers_are_counted_over_their_time,
+            flaky_trend::tests_are_counted_day_by_day,
+            flaky_trend::what_a_test_delayed_is_counted,
             flaky_names::a_vanished_test_leaves_the_lists,
             flaky_names::a_retired_test_returns_as_it_was,
             flaky_names::runs_that_would_not_contain_a_test_prove_nothing,

@@ -11,6 +11,7 @@ mod branch;
 mod cluster;
 mod command;
 mod decision;
+mod delay;
 mod digest;
 mod directory;
 mod event;
@@ -43,6 +44,7 @@ pub use branch::{BranchClass, BranchPattern, BranchRules, BranchScope, MAX_PATTE
 pub use cluster::{Failure, FailureCluster, Fingerprint, cluster_failures, most_common_failures};
 pub use command::{Actor, Command, MAX_REASON, MuteLength};
 pub use decision::{Decision, IgnoredBecause, MonitorCause};
+pub use delay::{Delay, delayed, delays};
 pub use directory::{AskedTest, IdCollision, TestDirectory};
 pub use event::{Event, EventKind};
 pub use excuse::{Excuse, Excused, FailedCheck, excuse};

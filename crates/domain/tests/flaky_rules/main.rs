@@ -1,6 +1,7 @@
 //! Rules of flaky tests, one at a time.
 
 mod bounds;
+mod delays;
 mod evidence;
 mod incidents;
 mod intake;

@@ -94,6 +94,7 @@ impl Store {
             flaky: FlakyStores {
                 tests: store.clone(),
                 reads: store.clone(),
+                trend: store.clone(),
                 uploads: store.clone(),
             },
             webhook: WebhookStores { endpoints: store.clone(), event_log: store.clone() },

@@ -13,6 +13,7 @@ mod reads;
 mod run_failures;
 mod settings;
 mod take_in;
+mod trend;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -34,6 +34,7 @@ impl MemoryDatabase {
             flaky: FlakyStores {
                 tests: shared.clone(),
                 reads: shared.clone(),
+                trend: shared.clone(),
                 uploads: shared.clone(),
             },
             webhook: WebhookStores { endpoints: shared.clone(), event_log: shared.clone() },

@@ -269,6 +269,7 @@ impl FlakyStore for MemoryDatabase {
         flaky.failures.retain(|(_, day), _| count(*day >= before));
         flaky.impacted.retain(|_, at| count(*at >= before));
         flaky.uploads.retain(|_, (received, _)| count(*received >= before));
+        flaky.days.retain(|(_, day), _| count(*day >= before));
         flaky.ci_runs.retain(|(_, run)| count(run.at >= before));
         flaky.incidents.retain(|_, incident| count(incident.last_at >= before));
         let known: BTreeSet<_> = flaky.incidents.keys().copied().collect();

@@ -9,7 +9,8 @@ use signalbox_domain::flaky::{
 };
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{
-    CiRun, IncidentChanges, IncidentStep, RepoRef, SettingsStep, TestList, TestRecord, TestStep,
+    CiRun, DayCounts, IncidentChanges, IncidentStep, RepoRef, SettingsStep, TestList, TestRecord,
+    TestStep, Version,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -50,6 +51,7 @@ pub(super) struct FlakyTables {
     pub(super) history: BTreeMap<RepoRef, FailureHistory>,
     pub(super) incidents: BTreeMap<(RepoRef, IncidentId), Incident>,
     pub(super) incident_failures: BTreeSet<(RepoRef, IncidentId, TestId, UploadId)>,
+    pub(super) days: BTreeMap<(RepoRef, Timestamp), (Version, DayCounts)>,
     pub(super) page_key: Option<[u8; 32]>,
     pub(super) ci_runs: Vec<(RepoRef, CiRun)>,
 }

@@ -26,6 +26,7 @@ mod repo_store;
 mod retention;
 mod session_store;
 mod tables;
+mod test_trend;
 mod token_store;
 mod upload_store;
 mod webhook_store;

@@ -196,6 +196,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
     let uploads = pages.uploads.uploads(caller, &place.repo, None, 1).await?;
     let settings = pages.flaky.settings(caller, &place.repo).await?;
     let incidents = pages.flaky.incidents(caller, &place.repo).await?;
+    let trend = pages.flaky.trend(caller, &place.repo, view::trend::DAYS).await?;
     let page = view::test_list::page(&view::test_list::Seen {
         place: &place,
         list,
@@ -206,6 +207,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
         next,
         settings: &settings,
         incidents: &incidents,
+        trend: &trend,
         may_decide: visitor.may_send(Scope::TestsAdmin),
         now,
     });
@@ -271,7 +273,9 @@ pub(crate) async fn owners(
         }
         let tests: Vec<TestSnapshot> = tests.into_values().collect();
         let most = BLOCKS * usize::try_from(SORTED).unwrap_or(usize::MAX);
-        let page = view::test_owners::page(&place, &tests, (!is_whole).then_some(most));
+        let most = (!is_whole).then_some(most);
+        let delays = pages.flaky.delays(&visitor.caller, &place.repo, &tests).await?;
+        let page = view::test_owners::page(&place, &tests, &delays, most);
         Ok((Some(visitor), Page { version, ..page }))
     };
     answer(&pages, &request, shown.await)

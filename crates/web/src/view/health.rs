@@ -112,11 +112,12 @@ fn parts(seen: &Seen<'_>) -> Parts {
 }
 
 const CLOCK: &[BorrowedFormatItem<'_>] = format_description!("[hour]:[minute]");
-const DAY: &[BorrowedFormatItem<'_>] = format_description!("[day padding:none] [month repr:short]");
+pub(super) const DAY: &[BorrowedFormatItem<'_>] =
+    format_description!("[day padding:none] [month repr:short]");
 const MOMENT: &[BorrowedFormatItem<'_>] =
     format_description!("[day padding:none] [month repr:short] [hour]:[minute]");
 
-fn shown(at: Timestamp, format: &[BorrowedFormatItem<'_>]) -> String {
+pub(super) fn shown(at: Timestamp, format: &[BorrowedFormatItem<'_>]) -> String {
     OffsetDateTime::from(at).format(format).unwrap_or_default()
 }
 

@@ -28,6 +28,7 @@ pub(crate) mod test_forms;
 pub(crate) mod test_list;
 pub(crate) mod test_owners;
 pub(crate) mod tokens;
+pub(crate) mod trend;
 pub(crate) mod uploads;
 pub(crate) mod webhooks;
 mod what_if;

@@ -57,6 +57,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         ),
         ("Failed in 7 d", rate(numbers.failure_rate_7d(), numbers.failures_7d, numbers.runs_7d)),
         ("Pull requests affected in 7 d", Cell::text(numbers.pull_requests_7d.len().to_string())),
+        ("Delay in 7 d", Cell::text(super::test_owners::delay(&seen.details.delays))),
         ("Quarantine", Cell::named(&test.quarantining().setting)),
         ("File", Cell::code(plain(&key.file, 300))),
         ("Suite", Cell::text(plain(&key.parent, 300))),

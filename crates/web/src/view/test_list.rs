@@ -2,7 +2,7 @@
 
 use signalbox_domain::flaky::{Incident, Settings, TestKey};
 use signalbox_domain::ids::{RepoId, RepoName};
-use signalbox_domain::ports::{TestRecord, TestSnapshot};
+use signalbox_domain::ports::{DayCounts, TestRecord, TestSnapshot};
 use signalbox_domain::time::Timestamp;
 use signalbox_wording::Tone;
 
@@ -106,6 +106,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) settings: &'a Settings,
     /// The newest first.
     pub(crate) incidents: &'a [Incident],
+    /// The counts of the last days, the oldest first.
+    pub(crate) trend: &'a [DayCounts],
     /// Whether the visitor may change tests and decide about incidents.
     pub(crate) may_decide: bool,
     pub(crate) now: Timestamp,
@@ -349,6 +351,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         menu: place.menu("flaky-tests"),
         sections: [
             Some(top),
+            super::trend::section(seen.trend),
             Some(list),
             incidents(seen),
         ]

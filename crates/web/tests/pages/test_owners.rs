@@ -79,9 +79,9 @@ async fn owners_see_what_their_tests_cost_and_which_they_are() {
     assert_eq!(
         rows(&owners, "owners"),
         [
-            ["@acme/calc", "2", "0", "0", "2", "1"],
-            ["No owner", "1", "0", "0", "1", "1"],
-            ["@acme/math", "1", "0", "0", "1", "1"],
+            ["@acme/calc", "2", "0", "0", "2", "1", "2 s"],
+            ["No owner", "1", "0", "0", "1", "1", "1 s"],
+            ["@acme/math", "1", "0", "0", "1", "1", "1 s"],
         ]
     );
     let names = |body: &str| {

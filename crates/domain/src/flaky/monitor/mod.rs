@@ -26,6 +26,7 @@ use super::{BranchScope, Refusal};
 use kinds::PassOnRetry;
 use rule::Known;
 pub(super) use rule::bound;
+pub(super) use windows::comparable;
 
 pub use kind::{Classification, MonitorId, MonitorStatus};
 pub use registry::{MonitorKind, Reading, Rule};

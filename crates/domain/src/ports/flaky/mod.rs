@@ -6,6 +6,7 @@ mod flaky_draft;
 mod flaky_reads;
 mod flaky_store;
 mod report_reader;
+mod test_trend;
 mod upload_store;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub use flaky_store::{
     KnownTest, ProgressStep, RepoRef, SettingsStep, TestRecord, TestStep,
 };
 pub use report_reader::{ReadError, ReportFile, ReportReader};
+pub use test_trend::{DayCounts, TestTrend};
 pub use upload_store::{LeasedUpload, UploadStore};
 
 /// The stores of flaky test detection in one database.
@@ -28,6 +30,8 @@ pub struct FlakyStores {
     pub tests: Arc<dyn FlakyStore>,
     /// Lists and numbers of tests.
     pub reads: Arc<dyn FlakyReads>,
+    /// The counts of tests by day.
+    pub trend: Arc<dyn TestTrend>,
     /// Uploads of test results.
     pub uploads: Arc<dyn UploadStore>,
 }

@@ -13,3 +13,4 @@ mod records;
 mod rows;
 mod store;
 mod summaries;
+mod trend;

@@ -10,13 +10,14 @@ use crate::error::DbError;
 use crate::sql_types::Moment;
 
 /// Table, key, and the column that says how old a row is.
-const AGEING: [(&str, &str, &str); 9] = [
+const AGEING: [(&str, &str, &str); 10] = [
     ("test_hours", "repo_id, test_id, hour", "hour"),
     ("test_buckets", "repo_id, test_id, start, branch", "start"),
     ("test_codes", "repo_id, test_id, code, branch, origin", "last_at"),
     ("test_failures", "repo_id, test_id, day, fingerprint", "day"),
     ("test_pull_requests", "repo_id, test_id, pr_number", "last_failure_at"),
     ("result_uploads", "repo_id, id", "received_at"),
+    ("test_days", "repo_id, day", "day"),
     ("ci_runs", "id", "at"),
     // With their failures.
     ("test_incidents", "repo_id, id", "last_at"),

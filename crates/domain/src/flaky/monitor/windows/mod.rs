@@ -13,7 +13,7 @@ use data_encoding::HEXLOWER;
 use crate::time::{Span, Timestamp};
 
 use super::super::digest::digest_of;
-use super::super::origin::Comparison;
+use super::super::origin::{Comparison, Doubt};
 use super::super::{BranchClass, BranchScope};
 use super::kinds::{Disagreement, Uncertainty};
 use super::summary::Tally;
@@ -27,6 +27,15 @@ use ring::Ring;
 const MAX_BUCKETS: i64 = 48;
 /// The most disagreements that a window keeps, the newest ones, and as many doubtful ones.
 const MAX_DISAGREEMENTS: usize = 8;
+
+/// A failure and a success on one code that can be compared.
+pub(in crate::flaky) struct Compared<'a> {
+    pub(in crate::flaky) failing: &'a CodeSummary,
+    pub(in crate::flaky) failed_at: Timestamp,
+    pub(in crate::flaky) passed_at: Timestamp,
+    /// What they may differ in.
+    pub(in crate::flaky) doubt: Option<Doubt>,
+}
 
 /// How long the buckets of a window are: a 48th of it, rounded up to whole multiples of
 /// [`BUCKET_MINUTES`]. So a day has buckets of 30 minutes, and a week some of 3.5 hours.
@@ -289,43 +298,51 @@ pub(super) fn disagreements(codes: &[CodeSummary], scope: &BranchScope) -> Vec<D
     by_code.into_iter().filter_map(|(code, rows)| disagreement(code, &rows)).collect()
 }
 
-/// The first failure and success on a code that can be compared. One in doubt counts only if there is
-/// no other.
-fn disagreement(code: &SameCode, rows: &[&CodeSummary]) -> Option<Disagreement> {
+/// Each failure with each success among rows of one code that can be compared.
+pub(in crate::flaky) fn comparable<'a>(
+    code: &SameCode,
+    rows: &[&'a CodeSummary],
+) -> Vec<Compared<'a>> {
     // Where one attempt of a job both failed and passed, the job has several matrix entries.
     let mixed =
         |row: &&&CodeSummary| row.first_failure_at.is_some() && row.first_success_at.is_some();
     let entries: BTreeSet<_> =
         rows.iter().filter(mixed).filter_map(|row| row.origin.shared_attempt()).collect();
-    let mut first: Option<Disagreement> = None;
+    let mut found = Vec::new();
     for failing in rows {
-        let Some(failed) = failing.first_failure_at else { continue };
+        let Some(failed_at) = failing.first_failure_at else { continue };
         let has_entries = failing.origin.shared_attempt().is_some_and(|it| entries.contains(&it));
         for passing in rows {
-            let Some(passed) = passing.first_success_at else { continue };
-            let comparison = match code {
-                SameCode::Upload(_) => Comparison::Same,
+            let Some(passed_at) = passing.first_success_at else { continue };
+            let doubt = match code {
+                SameCode::Upload(_) => None,
                 SameCode::Commit(_) | SameCode::Tree(_) => {
-                    failing.origin.compare(passing.origin, has_entries)
+                    match failing.origin.compare(passing.origin, has_entries) {
+                        Comparison::Different => continue,
+                        Comparison::Same => None,
+                        Comparison::Doubtful(about) => Some(about),
+                    }
                 }
             };
-            let doubt = match comparison {
-                Comparison::Different => continue,
-                Comparison::Same => None,
-                Comparison::Doubtful(about) => Some(Uncertainty {
-                    about,
-                    failed_at: failed,
-                    branch: (failing.class != BranchClass::Stable).then(|| failing.branch.clone()),
-                }),
-            };
-            let found = Disagreement { code: code.clone(), at: failed.max(passed), doubt };
-            let rank = |it: &Disagreement| (it.doubt.is_some(), it.at, it.doubt.clone());
-            if first.as_ref().is_none_or(|known| rank(&found) < rank(known)) {
-                first = Some(found);
-            }
+            found.push(Compared { failing, failed_at, passed_at, doubt });
         }
     }
-    first
+    found
+}
+
+/// The first failure and success on a code that can be compared. One in doubt counts only if there is
+/// no other.
+fn disagreement(code: &SameCode, rows: &[&CodeSummary]) -> Option<Disagreement> {
+    let found = comparable(code, rows).into_iter().map(|it| {
+        let doubt = it.doubt.map(|about| Uncertainty {
+            about,
+            failed_at: it.failed_at,
+            branch: (it.failing.class != BranchClass::Stable).then(|| it.failing.branch.clone()),
+        });
+        Disagreement { code: code.clone(), at: it.failed_at.max(it.passed_at), doubt }
+    });
+    let rank = |it: &Disagreement| (it.doubt.is_some(), it.at, it.doubt.clone());
+    found.min_by_key(rank)
 }
 
 impl Bucket {
