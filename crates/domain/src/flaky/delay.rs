@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::time::{Span, Timestamp};
 
 use super::monitor::comparable;
-use super::{BranchClass, CodeSummary, Doubt, SameCode};
+use super::{BranchClass, CodeSummary, Doubt, Origin, SameCode};
 
 /// The time from a failure of a test to its first success on the same code, by the same job as far as
 /// is known.
@@ -19,9 +19,9 @@ pub struct Delay {
     pub until: Timestamp,
 }
 
-/// The delays by a test, from the summaries of its runs. Only pull requests and merge queues are delayed. A
-/// failure counts at `since` or later, and only if the test passed on that code after it: what was
-/// fixed by another commit was no delay by the test.
+/// The delays by a test, from the summaries of its runs. Only pull requests and merge queues are delayed. The
+/// first failure of a job on a code counts, at `since` or later, if the first success came after it: what
+/// was fixed by another commit was no delay by the test.
 pub fn delays(codes: &[CodeSummary], since: Timestamp) -> Vec<Delay> {
     let mut rows: BTreeMap<(&SameCode, &str), Vec<&CodeSummary>> = BTreeMap::new();
     let waits = |class| matches!(class, BranchClass::PullRequest | BranchClass::Merge);
@@ -30,16 +30,18 @@ pub fn delays(codes: &[CodeSummary], since: Timestamp) -> Vec<Delay> {
     }
     let mut found = Vec::new();
     for ((code, branch), rows) in rows {
-        let mut first: BTreeMap<Timestamp, Timestamp> = BTreeMap::new();
+        // By job: of two that failed at the same time, the branch waits for both.
+        let mut first: BTreeMap<(Origin, Timestamp), Timestamp> = BTreeMap::new();
         for it in comparable(code, &rows) {
             // A pull request waits on whatever base; but another platform may have passed meanwhile.
             let is_of_job = it.doubt.is_none_or(|doubt| doubt == Doubt::Base);
             if is_of_job && it.failed_at >= since && it.passed_at > it.failed_at {
-                let until = first.entry(it.failed_at).or_insert(it.passed_at);
+                let failure = (it.failing.origin, it.failed_at);
+                let until = first.entry(failure).or_insert(it.passed_at);
                 *until = it.passed_at.min(*until);
             }
         }
-        let delay = |(from, until)| Delay { branch: branch.to_owned(), from, until };
+        let delay = |((_, from), until)| Delay { branch: branch.to_owned(), from, until };
         found.extend(first.into_iter().map(delay));
     }
     found

@@ -53,6 +53,7 @@ fn only_the_same_job_ends_a_delay() {
     let windows = |failed, passed| runs("a", 1, Some("windows"), (failed, passed));
     assert_eq!(minutes(&[linux(Some(10), None), windows(None, Some(12))]), 0);
     assert_eq!(minutes(&[linux(Some(10), Some(40)), windows(None, Some(12))]), 30);
+    assert_eq!(minutes(&[linux(Some(10), Some(30)), windows(Some(10), Some(12))]), 20);
     assert_eq!(minutes(&[runs("a", 1, None, (Some(10), Some(12)))]), 0, "the job is unknown");
 }
 

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::future::try_join;
 use uuid::Uuid;
 
-use signalbox_domain::flaky::{
-    Delay, Incident, JournalRecord, RunRecord, Settings, TestId, TestStatus,
-};
+use signalbox_domain::flaky::{Incident, JournalRecord, RunRecord, Settings, TestId, TestStatus};
 use signalbox_domain::ids::{OrgSlug, RepoName};
 use signalbox_domain::ports::{
     RepoRef, Repository, Seek, TestList, TestNumbers, TestRecord, TestSnapshot,
@@ -54,8 +52,6 @@ pub struct TestDetails {
     pub journal: Vec<JournalRecord>,
     /// The incidents that failures of it belong to, the newest first.
     pub incidents: Vec<Incident>,
-    /// How it delayed pull requests within the last 7 days.
-    pub delays: Vec<Delay>,
 }
 
 /// How much of a test's past a page shows.
@@ -242,9 +238,7 @@ impl FlakyService {
         let runs = reads.recent_runs(repo, test, SHOWN).await?;
         let journal = reads.test_journal(repo, test, None, SHOWN).await?;
         let incidents = reads.incidents_of(repo, test, INCIDENTS).await?;
-        let mut delays = self.delays_of(repo, std::slice::from_ref(&snapshot)).await?;
-        let delays = delays.remove(&test).unwrap_or_default();
-        Ok(TestDetails { snapshot, runs, journal, incidents, delays })
+        Ok(TestDetails { snapshot, runs, journal, incidents })
     }
 
     async fn snapshot(

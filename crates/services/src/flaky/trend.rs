@@ -1,5 +1,6 @@
 //! How many tests are flaky, broken and quarantined from day to day, and what they delay.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use signalbox_domain::flaky::{Delay, TestId, TestStatus, delays};
@@ -11,7 +12,7 @@ use signalbox_domain::token::{Caller, Scope};
 use super::super::Error;
 use super::{FlakyService, settings_of};
 
-/// The most tests whose delays are read at a time, because that reads their history.
+/// The most tests whose delays are read at a time.
 const DELAYS_OF: usize = 500;
 /// The time within which delays are counted, in days.
 const DELAYS_DAYS: u32 = 7;
@@ -28,11 +29,18 @@ impl FlakyService {
         let limit = u32::try_from(Self::AT_ONCE).unwrap_or(u32::MAX);
         let trend = &self.context.stores.trend;
         let changed = trend.uncounted(day(self.now()), limit).await?;
+        // One that cannot be counted does not keep the others from it.
+        let mut failed = Ok(changed.len());
         for (repo, version) in &changed {
-            let counts = self.counts(*repo).await?;
-            trend.keep_counts(*repo, *version, &counts).await?;
+            let counted = async {
+                let counts = self.counts(*repo).await?;
+                Ok::<_, Error>(trend.keep_counts(*repo, *version, &counts).await?)
+            };
+            if let Err(error) = counted.await {
+                failed = Err(error);
+            }
         }
-        Ok(changed.len())
+        failed
     }
 
     /// How many tests there are now.
@@ -48,7 +56,7 @@ impl FlakyService {
         })
     }
 
-    /// How many tests there were on each of the last days and how many there are today, the oldest
+    /// How many tests there were on each of the last days, of which the last one is today; the oldest
     /// first. A day on which the server did not run is missing.
     pub async fn trend(
         &self,
@@ -58,15 +66,16 @@ impl FlakyService {
     ) -> Result<Vec<DayCounts>, Error> {
         let (_, repo) = self.repository(caller, Scope::TestsRead, name).await?;
         let today = self.counts(repo).await?;
-        let since = today.day.minus(Span::days(days));
+        let since = today.day.minus(Span::days(days.saturating_sub(1)));
         let mut counted = self.context.stores.trend.days(repo, since).await?;
         counted.retain(|it| it.day < today.day);
         counted.push(today);
         Ok(counted)
     }
 
-    /// How tests delayed pull requests within the last 7 days: the tests among these with failures in a pull
-    /// request, at most 500. A failure of a quarantined test delays none.
+    /// How these tests delayed pull requests and merge queues within the last 7 days. Of many tests, the
+    /// 500 that affected the most pull requests are examined. A failure of a test that has been quarantined
+    /// since before it delays none.
     pub async fn delays(
         &self,
         caller: &Caller,
@@ -74,25 +83,18 @@ impl FlakyService {
         tests: &[TestSnapshot],
     ) -> Result<BTreeMap<TestId, Vec<Delay>>, Error> {
         let (_, repo) = self.repository(caller, Scope::TestsRead, name).await?;
-        self.delays_of(repo, tests).await
-    }
-
-    pub(super) async fn delays_of(
-        &self,
-        repo: RepoRef,
-        tests: &[TestSnapshot],
-    ) -> Result<BTreeMap<TestId, Vec<Delay>>, Error> {
         let since = self.now().minus(Span::days(DELAYS_DAYS));
         let mut failing: Vec<&TestSnapshot> =
-            tests.iter().filter(|it| !it.numbers.pull_requests_7d.is_empty()).collect();
-        failing.sort_by_key(|it| std::cmp::Reverse(it.numbers.pull_requests_7d.len()));
+            tests.iter().filter(|it| it.numbers.failures_7d > 0).collect();
+        let cost = |it: &TestSnapshot| (it.numbers.pull_requests_7d.len(), it.numbers.failures_7d);
+        failing.sort_by_key(|it| Reverse(cost(it)));
         failing.truncate(DELAYS_OF);
         let ids: Vec<TestId> = failing.iter().map(|it| it.record.test.id).collect();
-        let summaries = self.context.stores.tests.summaries(repo, &ids, since).await?;
+        let codes = self.context.stores.reads.failed_codes(repo, &ids, since).await?;
         let mut found = BTreeMap::new();
         for test in failing {
-            let Some(summary) = summaries.get(&test.record.test.id) else { continue };
-            let mut delays = delays(&summary.codes, since);
+            let Some(codes) = codes.get(&test.record.test.id) else { continue };
+            let mut delays = delays(codes, since);
             delays.retain(|it| test.quarantined_since.is_none_or(|since| it.from < since));
             if !delays.is_empty() {
                 found.insert(test.record.test.id, delays);

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::{Incident, IncidentId, JournalRecord, RunOutcome, RunRecord, TestId};
+use signalbox_domain::flaky::{
+    CodeSummary, Incident, IncidentId, JournalRecord, RunOutcome, RunRecord, TestId,
+};
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{
     FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
@@ -79,6 +81,27 @@ impl FlakyReads for MemoryDatabase {
         let numbers = self.numbers(repo, ids, at).await?.into_iter();
         let impacted = numbers.map(|(test, numbers)| (test, numbers.pull_requests_7d));
         Ok(impacted.filter(|(_, impacted)| !impacted.is_empty()).collect())
+    }
+
+    async fn failed_codes(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        since: Timestamp,
+    ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError> {
+        let tables = self.tables();
+        let mut found = BTreeMap::new();
+        for id in ids {
+            let Some(known) = tables.flaky.summaries.get(&(repo, *id)) else { continue };
+            let failed = known.codes.iter().filter(|it| it.first_failure_at >= Some(since));
+            let failed: BTreeSet<_> = failed.map(|it| &it.code).collect();
+            let codes = known.codes.iter().filter(|it| failed.contains(&it.code)).cloned();
+            let codes: Vec<CodeSummary> = codes.collect();
+            if !codes.is_empty() {
+                found.insert(*id, codes);
+            }
+        }
+        Ok(found)
     }
 
     async fn test_journal(

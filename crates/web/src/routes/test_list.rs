@@ -344,9 +344,18 @@ async fn show_test(pages: &Pages, request: &HttpRequest, org: &str, id: &str) ->
     };
     let ticket = record.ticket.as_deref().zip(pages.ticket_url.as_deref());
     let ticket = ticket.map(|(id, url)| url.replace("{id}", &crate::text::quoted(id)));
+    let delays = match own {
+        Some(visitor) => {
+            let of = std::slice::from_ref(&details.snapshot);
+            let mut delays = pages.flaky.delays(&visitor.caller, &place.repo, of).await?;
+            Some(delays.remove(&record.test.id).unwrap_or_default())
+        }
+        None => None,
+    };
     let page = view::test::page(&view::test::Seen {
         place: &place,
         details: &details,
+        delays: delays.as_deref(),
         ticket,
         visitor: own,
         now: pages.reads.now(),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use signalbox_domain::flaky::{
-    BranchClass, IncidentState, QuarantineOverride, RunOutcome, RunRecord,
+    BranchClass, Delay, IncidentState, QuarantineOverride, RunOutcome, RunRecord,
 };
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::Scope;
@@ -21,6 +21,8 @@ use crate::visitor::Visitor;
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a TestsAddress,
     pub(crate) details: &'a TestDetails,
+    /// How it delayed pull requests; `None` when the page is public.
+    pub(crate) delays: Option<&'a [Delay]>,
     pub(crate) ticket: Option<String>,
     /// The visitor; `None` when the page is public.
     pub(crate) visitor: Option<&'a Visitor>,
@@ -57,7 +59,10 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         ),
         ("Failed in 7 d", rate(numbers.failure_rate_7d(), numbers.failures_7d, numbers.runs_7d)),
         ("Pull requests affected in 7 d", Cell::text(numbers.pull_requests_7d.len().to_string())),
-        ("Delay in 7 d", Cell::text(super::test_owners::delay(&seen.details.delays))),
+        (
+            "Delay in 7 d",
+            Cell::text(seen.delays.map(super::test_owners::delay).unwrap_or_default()),
+        ),
         ("Quarantine", Cell::named(&test.quarantining().setting)),
         ("File", Cell::code(plain(&key.file, 300))),
         ("Suite", Cell::text(plain(&key.parent, 300))),

@@ -109,8 +109,9 @@ pub(crate) fn page(
     let mut section = Section::plain("list")
         .with(Block::Text(
             "Owners come from CODEOWNERS, as the uploader read it. A test of several owners counts for \
-             each of them. Delay: how long pull requests and the merge queue waited within 7 d from a failure \
-             until the same job passed on the same commit; a wait for several tests counts once."
+             each of them. Delay: how long pull requests and the merge queue waited in the last 7 days, from a \
+             failure until the same job passed on the same commit; time spent waiting for several tests at the \
+             same time is counted once."
                 .to_owned(),
         ))
         .with(Block::Table(table));

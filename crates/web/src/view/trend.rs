@@ -50,8 +50,7 @@ pub(super) fn section(counts: &[DayCounts]) -> Option<Section> {
         let day = Cell::text(shown(it.day, DAY));
         table.push(at, std::iter::once(day).chain(row).collect());
     }
-    let section =
-        Section::new("trend-part", "Trend").note("at the end of each day in UTC, and now");
+    let section = Section::new("trend-part", "Trend").note("as last counted on each day in UTC");
     Some(section.with(Block::Chart(Box::new(chart), table)))
 }
 

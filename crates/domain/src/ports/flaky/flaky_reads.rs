@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 
 use crate::flaky::{
-    Addition, FailureCluster, Incident, JournalRecord, QuarantineSettings, RunRecord, TestId,
-    TestStatus,
+    Addition, CodeSummary, FailureCluster, Incident, JournalRecord, QuarantineSettings, RunRecord,
+    TestId, TestStatus,
 };
 use crate::ids::{PrNumber, Sha};
 use crate::ports::{RepoRef, SettingsStep, StoreError, TestRecord};
@@ -157,6 +157,16 @@ pub trait FlakyReads: Send + Sync {
         ids: &[TestId],
         at: Timestamp,
     ) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, StoreError>;
+
+    /// What is known of the codes on which these tests failed at `since` or later, by branch and origin, as
+    /// [`Summary::of`](crate::flaky::Summary::of) computes it. A test without such a failure is omitted. The
+    /// cost grows with these codes and not with the other runs.
+    async fn failed_codes(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        since: Timestamp,
+    ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError>;
 
     /// A test's journal, the newest first, before a number if given, at most `limit`.
     async fn test_journal(

@@ -22,7 +22,7 @@ pub struct DayCounts {
 #[async_trait]
 pub trait TestTrend: Send + Sync {
     /// Repositories that have not been counted on a day, or have changed since, with their versions;
-    /// at most `limit`. A repository without results is not among them.
+    /// at most `limit`. A repository without results and settings is not among them.
     async fn uncounted(
         &self,
         day: Timestamp,

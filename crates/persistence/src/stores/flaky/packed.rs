@@ -58,20 +58,25 @@ pub(super) async fn passes(
     Ok(summable(packed, known))
 }
 
-/// The uploads of a code.
+/// The uploads of codes.
 pub(super) async fn uploads_of(
     conn: &mut Conn,
     repo: RepoRef,
-    code: &SameCode,
+    codes: impl IntoIterator<Item = &SameCode>,
 ) -> Result<Uploads, DbError> {
-    let uploads: Vec<(i64, Kept<Upload>)> = result_uploads::table
-        .filter(result_uploads::repo_id.eq(Sql(repo.id)))
-        .filter(result_uploads::org_id.eq(Sql(repo.org)))
-        .filter(result_uploads::code.eq(code_text(code)))
-        .select((result_uploads::number, result_uploads::upload))
-        .load(conn)
-        .await?;
-    Ok(uploads.into_iter().map(|(number, Kept(upload))| (number, upload)).collect())
+    let codes: Vec<String> = codes.into_iter().map(code_text).collect();
+    let mut found = Uploads::new();
+    for piece in bulk::pieces(&codes) {
+        let uploads: Vec<(i64, Kept<Upload>)> = result_uploads::table
+            .filter(result_uploads::repo_id.eq(Sql(repo.id)))
+            .filter(result_uploads::org_id.eq(Sql(repo.org)))
+            .filter(result_uploads::code.eq_any(piece))
+            .select((result_uploads::number, result_uploads::upload))
+            .load(conn)
+            .await?;
+        found.extend(uploads.into_iter().map(|(number, Kept(upload))| (number, upload)));
+    }
+    Ok(found)
 }
 
 /// The passing runs of tests in some uploads. The cost grows with the periods of these uploads.

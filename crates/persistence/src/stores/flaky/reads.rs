@@ -7,7 +7,7 @@ use diesel::dsl::sql;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{Incident, JournalRecord, RunRecord, TestId};
+use signalbox_domain::flaky::{CodeSummary, Incident, JournalRecord, RunRecord, TestId};
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{
     FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
@@ -15,7 +15,7 @@ use signalbox_domain::ports::{
 use signalbox_domain::time::Timestamp;
 
 use super::super::Store;
-use super::{incidents, lists, numbers, packed};
+use super::{incidents, lists, numbers, packed, summaries};
 use crate::documents::{Kept, SettingsChange, column, values};
 use crate::error::DbError;
 use crate::schema::{flaky_settings_log, test_journal, test_runs};
@@ -62,6 +62,16 @@ impl FlakyReads for Store {
     ) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, StoreError> {
         let mut conn = self.connection(repo).await?;
         Ok(numbers::pull_requests(&mut conn, repo, ids, at).await?)
+    }
+
+    async fn failed_codes(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        since: Timestamp,
+    ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError> {
+        let mut conn = self.connection(repo).await?;
+        Ok(summaries::failed_codes(&mut conn, repo, ids, since).await?)
     }
 
     async fn test_journal(

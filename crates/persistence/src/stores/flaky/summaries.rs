@@ -118,7 +118,7 @@ pub(super) async fn codes(
     code: &SameCode,
 ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, DbError> {
     let mut found: BTreeMap<TestId, Summary> = BTreeMap::new();
-    let uploads = packed::uploads_of(conn, repo, code).await?;
+    let uploads = packed::uploads_of(conn, repo, [code]).await?;
     for piece in bulk::pieces(ids) {
         let rows: Vec<CodeRow> = test_codes::table
             .filter(test_codes::repo_id.eq(Sql(repo.id)))
@@ -140,6 +140,61 @@ pub(super) async fn codes(
     }
     found.retain(|_, summary| !summary.codes.is_empty());
     Ok(found.into_iter().map(|(test, summary)| (test, summary.codes)).collect())
+}
+
+/// The summaries of the codes on which tests failed at a time or later.
+pub(super) async fn failed_codes(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+    since: Timestamp,
+) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, DbError> {
+    let mut found = BTreeMap::new();
+    for piece in ids.chunks(AT_ONCE) {
+        let failed: Vec<(TestId, String)> = test_codes::table
+            .filter(test_codes::repo_id.eq(Sql(repo.id)))
+            .filter(test_codes::org_id.eq(Sql(repo.org)))
+            .filter(among(test_codes::test_id, piece))
+            .filter(test_codes::first_failure_at.ge(Sql(since)))
+            .select((test_codes::test_id, test_codes::code))
+            .distinct()
+            .load(conn)
+            .await?;
+        let mut by_code: BTreeMap<SameCode, BTreeSet<TestId>> = BTreeMap::new();
+        for (test, code) in failed {
+            by_code.entry(code_of(&code)?).or_default().insert(test);
+        }
+        let mut summaries: BTreeMap<TestId, Summary> = BTreeMap::new();
+        let texts: Vec<String> = by_code.keys().map(code_text).collect();
+        for texts in bulk::pieces(&texts) {
+            let rows: Vec<CodeRow> = test_codes::table
+                .filter(test_codes::repo_id.eq(Sql(repo.id)))
+                .filter(test_codes::org_id.eq(Sql(repo.org)))
+                .filter(among(test_codes::test_id, piece))
+                .filter(test_codes::code.eq_any(texts))
+                .order((test_codes::test_id, test_codes::code, test_codes::origin))
+                .select(CODE)
+                .load(conn)
+                .await?;
+            for row in rows {
+                let (test, code) = code_summary(row)?;
+                summaries.entry(test).or_default().codes.push(code);
+            }
+        }
+        let uploads = packed::uploads_of(conn, repo, by_code.keys()).await?;
+        for (test, runs) in packed::passes_in(conn, repo, piece, &uploads).await? {
+            let passing = Summary { buckets: Vec::new(), ..Summary::of(&runs) };
+            summaries.entry(test).or_default().add(&passing);
+        }
+        for (test, mut summary) in summaries {
+            let has_failed = |code| by_code.get(code).is_some_and(|tests| tests.contains(&test));
+            summary.codes.retain(|it| has_failed(&it.code));
+            if !summary.codes.is_empty() {
+                found.insert(test, summary.codes);
+            }
+        }
+    }
+    Ok(found)
 }
 
 const CODE: (
