@@ -187,8 +187,9 @@ pub(super) async fn failed_codes(
             summaries.entry(test).or_default().add(&passing);
         }
         for (test, mut summary) in summaries {
-            let has_failed = |code| by_code.get(code).is_some_and(|tests| tests.contains(&test));
-            summary.codes.retain(|it| has_failed(&it.code));
+            let has_failed =
+                |it: &CodeSummary| by_code.get(&it.code).is_some_and(|tests| tests.contains(&test));
+            summary.codes.retain(has_failed);
             if !summary.codes.is_empty() {
                 found.insert(test, summary.codes);
             }
