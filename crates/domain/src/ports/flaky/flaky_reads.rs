@@ -158,8 +158,8 @@ pub trait FlakyReads: Send + Sync {
         at: Timestamp,
     ) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, StoreError>;
 
-    /// What is known of the codes on which these tests failed at `since` or later, by branch and origin, as
-    /// [`Summary::of`](crate::flaky::Summary::of) computes it. A test without such a failure is omitted. The
+    /// Summaries of the codes on which these tests failed at `since` or later, by branch and origin, as
+    /// [`Summary::of`](crate::flaky::Summary::of) computes them. A test without such a failure is omitted. The
     /// cost grows with these codes and not with the other runs.
     async fn failed_codes(
         &self,

@@ -18,7 +18,7 @@ pub struct DayCounts {
     pub quarantined: u64,
 }
 
-/// Keeps the counts of days. They are for people; no decision depends on them.
+/// Keeps the counts of days. They are for reports; no decision depends on them.
 #[async_trait]
 pub trait TestTrend: Send + Sync {
     /// Repositories that have not been counted on a day, or have changed since, with their versions;
