@@ -84,6 +84,12 @@ async fn owners_see_what_their_tests_cost_and_which_they_are() {
             ["@acme/math", "1", "0", "0", "1", "1", "1 s"],
         ]
     );
+    let listed = page(&browser, "flaky-tests?list=flaky&").await;
+    let (_, link) = listed.split_once("href=\"/acme/flaky-tests/test/").expect("a test");
+    let (id, _) = link.split_once('?').expect("an address");
+    let test = page(&browser, &format!("flaky-tests/test/{id}?")).await;
+    let (_, delay) = test.split_once("Delay in 7 d").expect("the delay");
+    assert!(delay.chars().take(60).collect::<String>().contains(">1 s<"), "{delay:.60}");
     let names = |body: &str| {
         let first = rows(body, "tests").into_iter().filter_map(|it| it.into_iter().next());
         let mut names: Vec<String> = first.map(|it| it.replace("Calc", "")).collect();

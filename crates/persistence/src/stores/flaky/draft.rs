@@ -75,7 +75,7 @@ impl Draft {
         };
         let mut conn = store.connection(new.repo).await?;
         let known = summaries::tests_on(&mut conn, new.repo, &rows.code).await?;
-        let earlier = packed::uploads_of(&mut conn, new.repo, [&rows.code]).await?;
+        let earlier = packed::uploads_of(&mut conn, new.repo, &[&rows.code]).await?;
         let done = DraftRows {
             upload,
             day: rows.day,

@@ -62,9 +62,9 @@ pub(super) async fn passes(
 pub(super) async fn uploads_of(
     conn: &mut Conn,
     repo: RepoRef,
-    codes: impl IntoIterator<Item = &SameCode>,
+    codes: &[&SameCode],
 ) -> Result<Uploads, DbError> {
-    let codes: Vec<String> = codes.into_iter().map(code_text).collect();
+    let codes: Vec<String> = codes.iter().map(|code| code_text(code)).collect();
     let mut found = Uploads::new();
     for piece in bulk::pieces(&codes) {
         let uploads: Vec<(i64, Kept<Upload>)> = result_uploads::table

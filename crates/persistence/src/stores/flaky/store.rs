@@ -184,7 +184,7 @@ impl FlakyStore for Store {
         code: &SameCode,
     ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError> {
         let mut conn = self.connection(repo).await?;
-        Ok(summaries::codes(&mut conn, repo, ids, code).await?)
+        Ok(summaries::codes(&mut conn, repo, ids, &[code]).await?)
     }
 
     async fn incidents(

@@ -110,28 +110,36 @@ pub(super) async fn tests_on(
     Ok(tests.into_iter().collect())
 }
 
-/// The summaries of tests on one code, from their rows and from the uploads of that code.
+/// The summaries of tests on codes, from their rows and from the uploads of those codes.
 pub(super) async fn codes(
     conn: &mut Conn,
     repo: RepoRef,
     ids: &[TestId],
-    code: &SameCode,
+    codes: &[&SameCode],
 ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, DbError> {
     let mut found: BTreeMap<TestId, Summary> = BTreeMap::new();
-    let uploads = packed::uploads_of(conn, repo, [code]).await?;
+    let uploads = packed::uploads_of(conn, repo, codes).await?;
+    let texts: Vec<String> = codes.iter().map(|code| code_text(code)).collect();
     for piece in bulk::pieces(ids) {
-        let rows: Vec<CodeRow> = test_codes::table
-            .filter(test_codes::repo_id.eq(Sql(repo.id)))
-            .filter(test_codes::org_id.eq(Sql(repo.org)))
-            .filter(among(test_codes::test_id, piece))
-            .filter(test_codes::code.eq(code_text(code)))
-            .order((test_codes::test_id, test_codes::branch, test_codes::origin))
-            .select(CODE)
-            .load(conn)
-            .await?;
-        for row in rows {
-            let (test, code) = code_summary(row)?;
-            found.entry(test).or_default().codes.push(code);
+        for texts in bulk::pieces(&texts) {
+            let rows: Vec<CodeRow> = test_codes::table
+                .filter(test_codes::repo_id.eq(Sql(repo.id)))
+                .filter(test_codes::org_id.eq(Sql(repo.org)))
+                .filter(among(test_codes::test_id, piece))
+                .filter(test_codes::code.eq_any(texts))
+                .order((
+                    test_codes::test_id,
+                    test_codes::code,
+                    test_codes::branch,
+                    test_codes::origin,
+                ))
+                .select(CODE)
+                .load(conn)
+                .await?;
+            for row in rows {
+                let (test, code) = code_summary(row)?;
+                found.entry(test).or_default().codes.push(code);
+            }
         }
         for (test, runs) in packed::passes_in(conn, repo, piece, &uploads).await? {
             let passing = Summary { buckets: Vec::new(), ..Summary::of(&runs) };
@@ -151,7 +159,7 @@ pub(super) async fn failed_codes(
 ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, DbError> {
     let mut found = BTreeMap::new();
     for piece in ids.chunks(AT_ONCE) {
-        let failed: Vec<(TestId, String)> = test_codes::table
+        let rows: Vec<(TestId, String)> = test_codes::table
             .filter(test_codes::repo_id.eq(Sql(repo.id)))
             .filter(test_codes::org_id.eq(Sql(repo.org)))
             .filter(among(test_codes::test_id, piece))
@@ -160,38 +168,15 @@ pub(super) async fn failed_codes(
             .distinct()
             .load(conn)
             .await?;
-        let mut by_code: BTreeMap<SameCode, BTreeSet<TestId>> = BTreeMap::new();
-        for (test, code) in failed {
-            by_code.entry(code_of(&code)?).or_default().insert(test);
+        let mut failed: BTreeMap<SameCode, BTreeSet<TestId>> = BTreeMap::new();
+        for (test, code) in rows {
+            failed.entry(code_of(&code)?).or_default().insert(test);
         }
-        let mut summaries: BTreeMap<TestId, Summary> = BTreeMap::new();
-        let texts: Vec<String> = by_code.keys().map(code_text).collect();
-        for texts in bulk::pieces(&texts) {
-            let rows: Vec<CodeRow> = test_codes::table
-                .filter(test_codes::repo_id.eq(Sql(repo.id)))
-                .filter(test_codes::org_id.eq(Sql(repo.org)))
-                .filter(among(test_codes::test_id, piece))
-                .filter(test_codes::code.eq_any(texts))
-                .order((test_codes::test_id, test_codes::code, test_codes::origin))
-                .select(CODE)
-                .load(conn)
-                .await?;
-            for row in rows {
-                let (test, code) = code_summary(row)?;
-                summaries.entry(test).or_default().codes.push(code);
-            }
-        }
-        let uploads = packed::uploads_of(conn, repo, by_code.keys()).await?;
-        for (test, runs) in packed::passes_in(conn, repo, piece, &uploads).await? {
-            let passing = Summary { buckets: Vec::new(), ..Summary::of(&runs) };
-            summaries.entry(test).or_default().add(&passing);
-        }
-        for (test, mut summary) in summaries {
-            let has_failed =
-                |it: &CodeSummary| by_code.get(&it.code).is_some_and(|tests| tests.contains(&test));
-            summary.codes.retain(has_failed);
-            if !summary.codes.is_empty() {
-                found.insert(test, summary.codes);
+        let known: Vec<&SameCode> = failed.keys().collect();
+        for (test, mut summaries) in codes(conn, repo, piece, &known).await? {
+            summaries.retain(|it| failed.get(&it.code).is_some_and(|of| of.contains(&test)));
+            if !summaries.is_empty() {
+                found.insert(test, summaries);
             }
         }
     }
