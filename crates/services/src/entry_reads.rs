@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
 use signalbox_domain::ports::{PullRequestQuery, QueueRef, Repository, SubmissionPlace};
 use signalbox_domain::queue::{
-    Entry, EntryState, Estimate, Exit, PullRequestState, Queue, Step, TestRun, durations, estimate,
-    timeline,
+    Entry, EntryState, Estimate, Exit, Move, PullRequestState, Queue, Step, TestRun, durations,
+    estimate, timeline,
 };
 use signalbox_domain::token::{Caller, Scope};
 
+use super::bisections::{self, Bisection};
 use super::queue_reads::{live_snapshot, stored_snapshot};
 use super::{EntrySnapshot, Error, QueueService};
 
@@ -27,6 +28,8 @@ pub struct Extras {
     pub timeline: bool,
     /// Whether to include the estimate.
     pub estimate: bool,
+    /// Whether to include its last bisection.
+    pub bisection: bool,
 }
 
 /// An entry with its optional parts.
@@ -38,6 +41,8 @@ pub struct EntryDetails {
     pub timeline: Option<Vec<Step>>,
     /// An estimate of the time until its merge.
     pub estimate: Option<Estimate>,
+    /// The last bisection of a batch with it, among the last 200 changes of its state.
+    pub bisection: Option<Bisection>,
 }
 
 impl EntryDetails {
@@ -104,30 +109,38 @@ impl QueueService {
         snapshot: EntrySnapshot,
         extras: Extras,
     ) -> Result<EntryDetails, Error> {
-        let timeline =
-            if extras.timeline { Some(self.timeline(queue_ref, &snapshot).await?) } else { None };
+        let history = &self.context().stores.history;
+        let (mut steps, mut bisection) = (None, None);
+        if extras.timeline || extras.bisection {
+            let moves = history.moves_of(queue_ref, snapshot.entry.id, MAX_STEPS).await?;
+            if extras.timeline {
+                steps = Some(self.timeline(queue_ref, &snapshot, &moves).await?);
+            }
+            if extras.bisection {
+                bisection = bisections::last(history.as_ref(), queue_ref, &moves).await?;
+            }
+        }
         let estimate = if extras.estimate {
-            let passes = self.context().stores.history.passes(queue_ref, MAX_PASSES).await?;
+            let passes = history.passes(queue_ref, MAX_PASSES).await?;
             let now = self.context().clock.now();
             Some(estimate(queue, snapshot.entry.pr, &durations(&passes), now))
         } else {
             None
         };
-        Ok(EntryDetails { snapshot, timeline, estimate })
+        Ok(EntryDetails { snapshot, timeline: steps, estimate, bisection })
     }
 
     async fn timeline(
         &self,
         queue: QueueRef,
         snapshot: &EntrySnapshot,
+        moves: &[Move],
     ) -> Result<Vec<Step>, Error> {
         let history = &self.context().stores.history;
-        let entry = &snapshot.entry;
-        let moves = history.moves_of(queue, entry.id, MAX_STEPS).await?;
         let runs: BTreeSet<RunId> = moves.iter().filter_map(|it| it.run).collect();
         let runs: Vec<RunId> = runs.into_iter().collect();
         let runs = history.runs(queue, &runs).await?;
-        Ok(timeline(entry, snapshot.waits.as_ref(), &moves, &runs))
+        Ok(timeline(&snapshot.entry, snapshot.waits.as_ref(), moves, &runs))
     }
 
     /// The pull request that a query by branch means, out of those submitted to this queue.

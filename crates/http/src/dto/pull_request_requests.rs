@@ -193,6 +193,7 @@ impl Request for EntryRequest {
         let extras = Extras {
             timeline: flag("/includeTimeline", self.include_timeline),
             estimate: flag("/includeEstimatedTimeToMerge", self.include_estimated_time_to_merge),
+            bisection: false,
         };
         Some(LookUp { place: place?, query: query?, extras })
     }

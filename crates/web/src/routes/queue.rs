@@ -114,7 +114,7 @@ async fn show_pr(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
     let (caller, pr) = (&visitor.caller, asked.pr()?);
     let queue = pages.queues.queue(caller, &place.repo, &place.branch).await?;
-    let extras = Extras { timeline: true, estimate: true };
+    let extras = Extras { timeline: true, estimate: true, bisection: true };
     let query = PullRequestQuery::Number(pr);
     let found =
         pages.queues.entry_details(caller, &place.repo, &place.branch, &query, extras).await;

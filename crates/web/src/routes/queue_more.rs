@@ -2,6 +2,7 @@
 
 use actix_web::web::{Bytes, Data, Path, block};
 use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{EntryFilter, SubmissionPlace};
 use signalbox_domain::queue::{PrState, SettingsPatch, view_queue};
 use signalbox_domain::time::{Span, Timestamp};
@@ -12,6 +13,7 @@ use super::queue::{last, place};
 use crate::Pages;
 use crate::failure::Failure;
 use crate::shell::{Done, Shown, answer, follow};
+use crate::view::health::Range;
 use crate::view::{self, QueueAddress};
 use crate::visitor::{Asked, Visitor, sender};
 
@@ -45,6 +47,13 @@ page! {
 /// The number of days, 1 to 30; default 7.
 fn days(asked: &Asked) -> u32 {
     asked.number("days").filter(|it| (1..=30).contains(it)).unwrap_or(7)
+}
+
+/// The time that is shown: 1 to 23 hours, or 1 to 90 days; default 7 days.
+fn range(asked: &Asked) -> Range {
+    let hours = asked.number("hours").filter(|it| (1..24).contains(it));
+    let days = || asked.number("days").filter(|it| (1..=90).contains(it)).unwrap_or(7);
+    hours.map_or_else(|| Range::days(days()), |hours| Range { hours })
 }
 
 async fn show_left(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
@@ -91,8 +100,8 @@ fn after(asked: &Asked) -> Option<SubmissionPlace> {
 
 async fn show_health(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
-    let (now, days) = (pages.reads.now(), days(&asked));
-    let since = view::health::read_since(days, now);
+    let (now, range) = (pages.reads.now(), range(&asked));
+    let since = view::health::read_since(range, now);
     let moves = pages.reads.moves_since(&visitor.caller, &place.repo, &place.branch, since).await?;
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let mut line = (0, 0);
@@ -102,15 +111,20 @@ async fn show_health(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         line.1 += u64::from(state == PrState::Testing);
     }
     let created_at = queue.header.created_at;
-    let seen = view::health::Seen { place: &place, moves: &moves, created_at, line, days, now };
+    let seen = view::health::Seen { place: &place, moves: &moves, created_at, line, range, now };
     let page = view::health::page(&seen);
     Ok((Some(visitor), page))
 }
 
 async fn show_graph(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
-    let (visitor, place, _) = place(pages, request, org).await?;
+    let (visitor, place, asked) = place(pages, request, org).await?;
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
-    let page = view::graph::page(&place, &view_queue(&queue));
+    let wanted = view::graph::Wanted {
+        size: asked.text("size").to_owned(),
+        lanes: asked.text("lanes").to_owned(),
+        lane: asked.text("lane").parse().ok().map(PrNumber),
+    };
+    let page = view::graph::page(&place, &view_queue(&queue), &wanted);
     Ok((Some(visitor), page))
 }
 

@@ -9,6 +9,7 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 use super::QueueAddress;
+use super::failing_hours;
 use super::load::{self, Parts};
 use crate::model::{Block, Cell, Page, Section, Table, Tile};
 use crate::svg::{Buckets, Series, lines, stacked};
@@ -26,7 +27,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) created_at: Timestamp,
     /// How many pull requests are in the line now, and how many of them are being tested.
     pub(crate) line: (u64, u64),
-    pub(crate) days: u32,
+    pub(crate) range: Range,
     pub(crate) now: Timestamp,
 }
 
@@ -45,27 +46,75 @@ pub(super) fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
     sorted.get((last * percent).div_ceil(100)).copied()
 }
 
-/// The hours of a part.
-const fn hours(days: u32) -> u32 {
-    match days {
-        ..=1 => 1,
-        2..=7 => 6,
-        8.. => 24,
+/// The time that is shown, which ends now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) hours: u32,
+}
+
+impl Range {
+    /// The ranges that the page links to.
+    const LINKED: [Self; 6] = [
+        Self { hours: 1 },
+        Self { hours: 6 },
+        Self::days(1),
+        Self::days(7),
+        Self::days(30),
+        Self::days(90),
+    ];
+
+    /// The longest one that is compared with the same time before.
+    const COMPARED: u32 = Self::days(7).hours;
+
+    pub(crate) const fn days(days: u32) -> Self {
+        Self { hours: days * 24 }
+    }
+
+    fn span(self) -> Span {
+        Span::hours(self.hours)
+    }
+
+    /// `6 h`, `7 d`.
+    fn name(self) -> String {
+        match self.hours {
+            ..24 => format!("{} h", self.hours),
+            24.. => format!("{} d", self.hours / 24),
+        }
+    }
+
+    /// Its part of an address.
+    fn query(self) -> String {
+        match self.hours {
+            ..24 => format!("hours={}", self.hours),
+            24.. => format!("days={}", self.hours / 24),
+        }
+    }
+
+    /// The length of a part: there are 12 to 91 of them.
+    fn step(self) -> Span {
+        match self.hours {
+            ..=3 => Span::minutes(5),
+            4..=12 => Span::minutes(15),
+            13..=24 => Span::hours(1),
+            25..=168 => Span::hours(6),
+            169.. => Span::days(1),
+        }
+    }
+
+    /// The start of the first part: that long before now, and up to a part more.
+    fn start(self, now: Timestamp) -> Timestamp {
+        now.minus(self.span()).floor(self.step())
+    }
+
+    const fn is_compared(self) -> bool {
+        self.hours <= Self::COMPARED
     }
 }
 
-/// The start of the first part: of that many days until now, and a part more.
-fn start(days: u32, now: Timestamp) -> Timestamp {
-    now.minus(Span::days(days)).floor(Span::hours(hours(days)))
-}
-
-/// The longest time that is compared with as many days before.
-const COMPARED_DAYS: u32 = 7;
-
 /// From when on changes of state are read.
-pub(crate) fn read_since(days: u32, now: Timestamp) -> Timestamp {
-    let compared = if days <= COMPARED_DAYS { 2 * days } else { days };
-    start(days, now).min(now.minus(Span::days(compared)))
+pub(crate) fn read_since(range: Range, now: Timestamp) -> Timestamp {
+    let compared = if range.is_compared() { 2 * range.hours } else { range.hours };
+    range.start(now).min(now.minus(Span::hours(compared)))
 }
 
 /// The changes from a time on.
@@ -93,20 +142,33 @@ fn count<'a>(moves: impl IntoIterator<Item = &'a Move>, to: PrState) -> u64 {
     moves.into_iter().map(|it| u64::from(it.to == to)).sum()
 }
 
-/// Parts that begin at whole hours, and at midnight if they last a day; the last one has not ended.
-fn parts(seen: &Seen<'_>) -> Parts {
-    let hours = hours(seen.days);
-    let (step, count) = (Span::hours(hours), seen.days * 24 / hours + 1);
-    let start = start(seen.days, seen.now);
-    let starts: Vec<Timestamp> = (0..count).map(|at| start.plus(Span::hours(hours * at))).collect();
-    let name = if hours < 24 { MOMENT } else { DAY };
+/// Equal parts of the time, which begin at multiples of their length; the last one has not ended.
+fn parts(range: Range, now: Timestamp) -> Parts {
+    let (step, start) = (range.step(), range.start(now));
+    let after = |at: &Timestamp| Some(at.plus(step)).filter(|next| *next <= now);
+    let starts: Vec<Timestamp> = std::iter::successors(Some(start), after).collect();
+    let is_in_days = step >= Span::days(1);
+    let name = if is_in_days { DAY } else { MOMENT };
     let names = starts.iter().map(|at| shown(*at, name)).collect();
-    let is_tick = |(at, time): &(usize, &Timestamp)| {
-        let every = if hours == 1 { Span::hours(3) } else { Span::days(1) };
-        time.floor(every) == **time && (hours < 24 || at % 4 == 0)
+    // The time between two labels.
+    let every = match range.hours {
+        ..=3 => Span::minutes(15),
+        4..=12 => Span::hours(1),
+        13..=24 => Span::hours(3),
+        25..=168 => Span::days(1),
+        169..=720 => Span::days(4),
+        721.. => Span::days(14),
     };
-    let label = if hours == 1 { CLOCK } else { DAY };
-    let ticks = starts.iter().enumerate().filter(is_tick);
+    let label = if range.hours <= 24 { CLOCK } else { DAY };
+    let is_tick = |at: usize, time: Timestamp| {
+        if is_in_days {
+            let days = usize::try_from(every.micros() / step.micros()).unwrap_or(1);
+            at.is_multiple_of(days)
+        } else {
+            time.floor(every) == time
+        }
+    };
+    let ticks = starts.iter().enumerate().filter(|(at, time)| is_tick(*at, **time));
     let ticks = ticks.map(|(at, time)| (at, shown(*time, label)));
     Parts { start, step, buckets: Buckets { names, ticks: ticks.collect() } }
 }
@@ -150,10 +212,10 @@ fn buckets(moves: &[Move], stays: &[(Timestamp, Span)], parts: &Parts) -> Vec<Bu
 
 /// The page.
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
-    let parts = parts(seen);
+    let (parts, range) = (parts(seen.range, seen.now), seen.range);
     let (drawn, every_stay) = (after(seen.moves, parts.start), stays(seen.moves));
     let buckets = buckets(drawn, &every_stay, &parts);
-    let since = seen.now.minus(Span::days(seen.days));
+    let since = seen.now.minus(range.span());
     let recent = after(seen.moves, since);
     let (merged, failed) = (count(recent, PrState::Merged), count(recent, PrState::Failed));
     let recent_stays = every_stay.iter().filter(|(at, _)| *at >= since);
@@ -179,13 +241,13 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         let percent = (merged * 100).checked_div(merged + failed);
         percent.map_or_else(|| "–".to_owned(), |it| format!("{it} %"))
     };
-    let twice = seen.now.minus(Span::days(2 * seen.days));
-    let has_before = seen.days <= COMPARED_DAYS && seen.created_at <= twice;
+    let twice = since.minus(range.span());
+    let has_before = range.is_compared() && seen.created_at <= twice;
     let before = || after(seen.moves, twice).iter().take_while(|it| it.at < since);
     let merged_before = count(before(), PrState::Merged);
     let failed_before = count(before(), PrState::Failed);
     let before = |value: String, otherwise: String| {
-        if has_before { format!("{value} in the previous {} d", seen.days) } else { otherwise }
+        if has_before { format!("{value} in the previous {}", range.name()) } else { otherwise }
     };
     let enough = stays.len() >= ENOUGH;
     let typical = |percent| {
@@ -200,11 +262,11 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let left = seen.place.path("queue/left");
     let tiles = vec![
         Tile {
-            href: Some(format!("{left}&days={}", seen.days)),
+            href: Some(format!("{left}&days={}", range.hours.div_ceil(24).min(30))),
             ..tile(
                 "Merged",
                 merged.to_string(),
-                before(merged_before.to_string(), format!("in {} d", seen.days)),
+                before(merged_before.to_string(), format!("in {}", range.name())),
             )
         },
         tile(
@@ -293,10 +355,11 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     );
     let spent = load::time_by_state(drawn, &parts);
     let depth = load::depth(drawn, &parts, seen.line);
-    let range = [1, 7, 30].iter().map(|days| {
-        let address = format!("{}&days={days}", seen.place.path("queue/health"));
-        Cell::text(format!("{days} d")).maybe_link((*days != seen.days).then_some(address))
+    let links = Range::LINKED.iter().map(|it| {
+        let address = format!("{}&{}", seen.place.path("queue/health"), it.query());
+        Cell::text(it.name()).maybe_link((*it != range).then_some(address))
     });
+    let hourly = failing_hours::section(recent, range);
     Page {
         title: format!("Health: {}", seen.place.name()),
         heading: "Health".to_owned(),
@@ -306,8 +369,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         ],
         menu: seen.place.menu("queue/health"),
         sections: vec![
-            Section::new("numbers", format!("The last {} d", seen.days))
-                .with(Block::Links(range.collect()))
+            Section::new("numbers", format!("The last {}", range.name()))
+                .with(Block::Links(links.collect()))
                 .with(Block::Tiles(tiles)),
             Section::new("outcomes-part", "Outcomes of the queue")
                 .with(Block::Chart(Box::new(outcomes), twin)),
@@ -317,7 +380,10 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
                 .with(Block::Chart(Box::new(spent.0), spent.1)),
             Section::new("depth-part", "Longest line and most pull requests testing")
                 .with(Block::Chart(Box::new(depth.0), depth.1)),
-        ],
+        ]
+        .into_iter()
+        .chain(hourly)
+        .collect(),
         curl:
             "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" \"$SIGNALBOX_URL/v1/getMergeQueueMetrics\""
                 .to_owned(),
@@ -371,16 +437,33 @@ mod tests {
     #[test]
     fn enough_is_read_for_the_charts_and_for_the_days_before() {
         let now = Timestamp::from_unix_seconds(1_764_294_000);
-        for days in 1..=30 {
-            let since = read_since(days, now);
-            assert!(since <= start(days, now), "{days}");
-            let twice = now.minus(Span::days(2 * days));
-            assert_eq!(since <= twice, days <= COMPARED_DAYS, "{days}");
+        for hours in (1..24).chain((1..=90).map(|days| days * 24)) {
+            let range = Range { hours };
+            let since = read_since(range, now);
+            assert!(since <= range.start(now), "{hours}");
+            let twice = now.minus(Span::hours(2 * hours));
+            assert_eq!(since <= twice, range.is_compared(), "{hours}");
         }
         assert_eq!(
             [CLOCK, DAY, MOMENT].map(|it| shown(now, it)),
             ["01:40", "28 Nov", "28 Nov 01:40"]
         );
+    }
+
+    #[test]
+    fn parts_begin_at_round_times_and_end_now() {
+        let now = Timestamp::from_unix_seconds(1_764_294_000);
+        let drawn = |hours| parts(Range { hours }, now).buckets;
+        for (hours, count) in [(1, 13), (6, 25), (24, 25), (168, 29), (720, 31), (2_160, 91)] {
+            let buckets = drawn(hours);
+            assert_eq!(buckets.names.len(), count, "{hours}");
+            assert!((4..=9).contains(&buckets.ticks.len()), "{hours}: {:?}", buckets.ticks);
+        }
+        let hour = drawn(1);
+        assert_eq!((&*hour.names[0], &*hour.names[12]), ("28 Nov 00:40", "28 Nov 01:40"));
+        let labels: Vec<&str> = hour.ticks.iter().map(|(_, label)| label.as_str()).collect();
+        assert_eq!(labels, ["00:45", "01:00", "01:15", "01:30"]);
+        assert_eq!(drawn(168).names[0], "21 Nov 00:00");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 pub(crate) mod actions;
 pub(crate) mod audit;
+mod bisection;
 pub(crate) mod exits;
+mod failing_hours;
 pub(crate) mod graph;
 pub(crate) mod health;
 pub(crate) mod home;

@@ -12,7 +12,7 @@ use signalbox_wording::{
 };
 
 use super::queue::{due, outside};
-use super::{QueueAddress, actions, exits, landing, neighbours, passed_time, run};
+use super::{QueueAddress, actions, bisection, exits, landing, neighbours, passed_time, run};
 use crate::model::{Block, Cell, Page, Section, Table, TimelineStep};
 use crate::text::{ago, lasting, plain, sentence, span};
 use crate::visitor::Visitor;
@@ -78,6 +78,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         page.sections.extend(run::outputs(&seen.explanation.checks, test.id, place));
         page.sections.push(run::section(test, place, seen.now, heading));
     }
+    let split = seen.details.bisection.as_ref();
+    page.sections.extend(split.and_then(|it| bisection::section(place, it, seen.now)));
     page.sections.extend(landing::section(place, entry));
     page.sections.extend(neighbours::section(place, seen.queue, entry.pr));
     page.sections.extend(passed_time::section(entry, steps, seen.now));

@@ -143,6 +143,44 @@ async fn a_failure_that_is_not_its_own_leads_to_the_one_at_fault() {
     assert!(!first.body.contains("which is at fault"));
 }
 
+#[actix_web::test]
+async fn the_bisection_of_its_batch_is_drawn() {
+    let house = House::with_queue().await;
+    let settings =
+        SettingsPatch { batch: Some(true), batching_min_size: Some(4), ..SettingsPatch::default() };
+    let change = QueueChange { settings, ..QueueChange::default() };
+    let (queues, caller) = (&house.pages.queues, &house.caller);
+    queues.update_queue(caller, &calc(), &main_branch(), change).await.expect("changed");
+    house.settle().await;
+    for file in ["a", "b", "bad", "d", "e"] {
+        let pr = house.host.open(&calc(), "main", &[(file, "new")]);
+        let options = SubmitOptions::default();
+        queues.submit(caller, &calc(), &main_branch(), pr, options).await.expect("submitted");
+    }
+    house.settle().await;
+    let admin = house.admin().await;
+    for pr in 1..=4 {
+        let page = admin.get(&format!("{PAGE}{pr}")).await;
+        let picture = page.between("id=\"bisection\"", "</svg>");
+        let bars = |class: &str| {
+            let start = format!("class=\"{class}\" x=");
+            let titles = picture.split(&start).skip(1);
+            // Without the number of the run.
+            let title = |it: &str| {
+                let title = it.split_once("<title>Run ")?.1.split_once('<')?.0;
+                Some(title.trim_start_matches(|it: char| it.is_ascii_digit()).to_owned())
+            };
+            titles.filter_map(title).collect::<Vec<_>>()
+        };
+        let failed = [": #1, #2, #3, #4: Failed", ": #3, #4: Failed", ": #3: Failed"];
+        assert_eq!(bars("bad"), failed, "{pr}: {picture}");
+        assert_eq!(bars("good"), [": #1, #2: Passed"], "{pr}: {picture}");
+        let contained = [" is on top of #1, #2"; 2];
+        assert_eq!(bars("pale"), contained, "{pr}: {picture}");
+    }
+    assert!(!admin.get(&format!("{PAGE}5")).await.body.contains("bisection-part"));
+}
+
 /// The page of the first pull request after its check has failed with these tests failing on its
 /// commit. `wobbly` is known to be flaky.
 async fn failed_with(tests: &[&str]) -> (House, String) {

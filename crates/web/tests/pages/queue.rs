@@ -10,7 +10,7 @@ const PATH: &str = "/acme/queue?repo=git.test%2Facme%2Fcalc&branch=main";
 
 /// A queue with these settings, and as many pull requests: those with even numbers by grace, the others
 /// by ada. Checks hang.
-async fn house(settings: SettingsPatch, count: usize) -> House {
+pub(crate) async fn house(settings: SettingsPatch, count: usize) -> House {
     let house = House::with_queue().await;
     let (caller, repo, branch) = (&house.caller, calc(), main_branch());
     let queues = &house.pages.queues;

@@ -44,7 +44,7 @@ pub(crate) async fn handle(
     AuthenticatedJson { caller, body }: AuthenticatedJson<EntriesRequest>,
 ) -> Result<Json<EntriesReply>, Problem> {
     let LookUps { place: (repo, branch), prs, timeline } = body;
-    let extras = Extras { timeline, estimate: false };
+    let extras = Extras { timeline, ..Extras::default() };
     let found = api.queues.entries(&caller, &repo, &branch, &prs, extras).await?;
     let words = Words(caller.compatibility.enum_case());
     let pull_requests = found.entries.iter().map(|it| EntryReply::of(it, words)).collect();

@@ -1,0 +1,131 @@
+//! The graph of a queue: sizes, lanes and batches.
+
+use signalbox_domain::queue::{EffectClass, Mode, ReportedTargets, SettingsPatch};
+use signalbox_services::{QueueChange, SubmitOptions};
+
+use crate::queue::house;
+use crate::support::{House, calc, main_branch};
+
+const PATH: &str = "/acme/queue/graph?repo=git.test%2Facme%2Fcalc&branch=main";
+
+async fn graph(house: &House, more: &str) -> String {
+    house.admin().await.get(&format!("{PATH}{more}")).await.body
+}
+
+/// The labels of the boxes with that class.
+fn boxes(page: &str, class: &str) -> Vec<String> {
+    let start = format!("<rect class=\"{class}\" x=");
+    let all = page.split(&start).skip(1);
+    let text = |it: &str| {
+        let label = it.split_once("</rect><text")?.1.split_once('>')?.1.split('<').next()?;
+        Some(label.to_owned())
+    };
+    all.filter_map(text).collect()
+}
+
+/// The width and the height of the picture.
+fn size(page: &str) -> (u32, u32) {
+    let svg = page.split_once("id=\"graph\"").expect("a picture").1;
+    let of = |name: &str| {
+        let value = svg.split_once(&format!(" {name}=\"")).expect("a size").1;
+        value.split('"').next().and_then(|it| it.parse().ok()).expect("a number")
+    };
+    (of("width"), of("height"))
+}
+
+#[actix_web::test]
+async fn a_long_line_is_drawn_whole_and_in_small_boxes() {
+    let settings = SettingsPatch { concurrency: Some(80), ..SettingsPatch::default() };
+    let house = house(settings, 110).await;
+    let page = graph(&house, "").await;
+    let tested: Vec<String> = (1..=80).map(|pr| format!("#{pr}")).collect();
+    assert_eq!(boxes(&page, "node-active"), tested);
+    assert_eq!(boxes(&page, "node"), ["30 waiting"]);
+    let (width, height) = size(&page);
+    assert!(width <= 1_200 && height <= 450, "{width} x {height}");
+    assert!(page.contains(&format!(
+        "/acme/queue?repo=git.test%2Facme%2Fcalc&#38;branch=main&#38;stage=waiting"
+    )));
+    let large = graph(&house, "&size=large").await;
+    assert!(boxes(&large, "node-active")[79].starts_with("#80 "), "{large}");
+    assert!(size(&large).0 <= 1_200);
+    assert!(!page.contains("Fold"), "one lane is not folded");
+}
+
+#[actix_web::test]
+async fn few_pull_requests_are_drawn_large_with_those_that_wait() {
+    let house = house(SettingsPatch { concurrency: Some(2), ..SettingsPatch::default() }, 4).await;
+    let page = graph(&house, "").await;
+    let labels = |page: &str, class| -> Vec<String> {
+        boxes(page, class).iter().filter_map(|it| it.split(' ').next().map(str::to_owned)).collect()
+    };
+    assert_eq!(labels(&page, "node-active"), ["#1", "#2"]);
+    assert_eq!(labels(&page, "node"), ["#3", "#4"]);
+    let small = graph(&house, "&size=small").await;
+    assert_eq!(boxes(&small, "node-active"), ["#1", "#2"]);
+    assert_eq!(boxes(&small, "node"), ["2 waiting"]);
+    for odd in ["&size=huge", "&lanes=x", "&lane=x", "&lane=-1"] {
+        assert_eq!(boxes(&graph(&house, odd).await, "node-active").len(), 2, "{odd}");
+    }
+    let none = graph(&house, "&lane=99").await;
+    assert!(none.contains("#99 is not in a test run."), "{none}");
+}
+
+#[actix_web::test]
+async fn a_batch_is_one_small_box() {
+    let settings = SettingsPatch {
+        concurrency: Some(2),
+        batch: Some(true),
+        batching_min_size: Some(3),
+        ..SettingsPatch::default()
+    };
+    let house = house(settings, 6).await;
+    let small = graph(&house, "&size=small").await;
+    assert_eq!(boxes(&small, "node-active"), ["#1 +2", "#4 +2"]);
+    assert!(small.contains("#7 +3 is a batch"), "{small}");
+    let large = graph(&house, "").await;
+    assert_eq!(boxes(&large, "node-active").len(), 6);
+    assert_eq!(large.matches("<rect class=\"lane\" x").count(), 2);
+}
+
+/// Pull requests with a target each, `count` for each of `lanes` targets in turn.
+async fn parallel(lanes: u32, count: u32) -> House {
+    let house = House::with_queue().await;
+    let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+    let queues = &house.pages.queues;
+    let settings = SettingsPatch {
+        concurrency: Some(lanes * count),
+        mode: Some(Mode::Parallel),
+        ..SettingsPatch::default()
+    };
+    let change = QueueChange { settings, ..QueueChange::default() };
+    queues.update_queue(caller, &repo, &branch, change).await.expect("changed");
+    house.settle().await;
+    for at in 0..lanes * count {
+        let file = format!("part-{at}");
+        let pr = house.host.open(&repo, "main", &[(file.as_str(), "new")]);
+        let targets = ReportedTargets::only(None, [format!("lane-{}", at % lanes)]);
+        queues.set_targets(caller, &repo, &branch, pr, targets).await.expect("reported");
+        let options = SubmitOptions::default();
+        queues.submit(caller, &repo, &branch, pr, options).await.expect("submitted");
+    }
+    house.settle_but(&[EffectClass::Checks]).await;
+    house
+}
+
+#[actix_web::test]
+async fn lanes_are_folded_when_there_are_many_and_shown_one_by_one() {
+    let house = parallel(4, 40).await;
+    let page = graph(&house, "").await;
+    assert_eq!(boxes(&page, "node-active"), ["#1 +39", "#2 +39", "#3 +39", "#4 +39"]);
+    assert!(page.contains("Lane of #3 (40 test runs)"), "{page}");
+    assert!(page.contains("<title>Lane of #3, 40 test runs: 40 testing</title>"), "{page}");
+    let unfolded = graph(&house, "&lanes=unfolded").await;
+    assert_eq!(boxes(&unfolded, "node-active").len(), 160);
+    let lane = graph(&house, "&lane=3").await;
+    let own: Vec<String> = (0..40).map(|at| format!("#{}", 3 + 4 * at)).collect();
+    let shown = boxes(&lane, "node-active");
+    let shown: Vec<&str> = shown.iter().filter_map(|it| it.split(' ').next()).collect();
+    assert_eq!(shown, own);
+    assert_eq!(graph(&house, "&lane=7").await.matches("node-active\" x").count(), 40);
+}
