@@ -72,7 +72,7 @@ impl<'a> Drawn<'a> {
                 (units, lanes)
             }
         };
-        let is_folded = lanes.len() > 1
+        let is_folded = !lanes.is_empty()
             && match wanted.lanes.as_str() {
                 "folded" => true,
                 "unfolded" => false,
@@ -132,7 +132,7 @@ fn lanes_of(units: &[Unit<'_>]) -> Vec<usize> {
     lanes(&nodes)
 }
 
-/// The lanes of several runs.
+/// The lanes of several runs, the longest first; none if there is only one.
 fn long_lanes(units: &[Unit<'_>]) -> Vec<(PrNumber, usize)> {
     let mut runs: BTreeMap<usize, usize> = BTreeMap::new();
     for lane in lanes_of(units) {
@@ -143,7 +143,7 @@ fn long_lanes(units: &[Unit<'_>]) -> Vec<(PrNumber, usize)> {
     let mut long: Vec<(PrNumber, usize)> =
         long.filter_map(|(at, runs)| Some((first(at)?, runs))).collect();
     long.sort_by_key(|(_, runs)| std::cmp::Reverse(*runs));
-    long
+    if long.len() < 2 { Vec::new() } else { long }
 }
 
 /// The units of a pull request's lane.
@@ -209,7 +209,7 @@ fn ways(place: &QueueAddress, drawn: &Drawn<'_>, wanted: &Wanted) -> Vec<Cell> {
     }
     if wanted.lane.is_some() {
         ways.push(way("All lanes", false, String::new()));
-    } else if drawn.lanes.len() > 1 {
+    } else {
         for (pr, runs) in drawn.lanes.iter().take(LINKED_LANES) {
             ways.push(way(
                 &format!("Lane of #{pr} ({runs} test runs)"),
