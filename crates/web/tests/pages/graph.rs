@@ -43,9 +43,8 @@ async fn a_long_line_is_drawn_whole_and_in_small_boxes() {
     assert_eq!(boxes(&page, "node"), ["30 waiting"]);
     let (width, height) = size(&page);
     assert!(width <= 1_200 && height <= 450, "{width} x {height}");
-    assert!(page.contains(&format!(
-        "/acme/queue?repo=git.test%2Facme%2Fcalc&#38;branch=main&#38;stage=waiting"
-    )));
+    let list = "/acme/queue?repo=git.test%2Facme%2Fcalc&#38;branch=main&#38;stage=waiting";
+    assert!(page.contains(list), "{page}");
     let large = graph(&house, "&size=large").await;
     assert!(boxes(&large, "node-active")[79].starts_with("#80 "), "{large}");
     assert!(size(&large).0 <= 1_200);

@@ -29,7 +29,7 @@ const fn shape(x: i64, y: i64, w: i64, h: i64, class: &'static str) -> Rect {
 pub(super) fn chart(drawn: &Drawn<'_>, place: &QueueAddress) -> Chart {
     let sizes = if drawn.is_large { LARGE } else { SMALL };
     let nodes: Vec<Node> = drawn.units.iter().map(|it| it.node.clone()).collect();
-    let top = TOP + LARGE.height + 2 * LARGE.gap_y;
+    let top = TOP + SMALL.height + 2 * LARGE.gap_y;
     let layout = placed(&nodes, &sizes, top);
     let mut chart = Chart {
         id: "graph".to_owned(),
@@ -46,7 +46,7 @@ pub(super) fn chart(drawn: &Drawn<'_>, place: &QueueAddress) -> Chart {
     chart.rects.push(Rect {
         title: format!("The target branch {}", plain(place.branch.as_str(), 250)),
         label: plain(place.branch.as_str(), 18),
-        ..shape(x, TOP, LARGE.width, LARGE.height, "node-target")
+        ..shape(x, TOP, LARGE.width, SMALL.height, "node-target")
     });
     for (at, unit) in drawn.units.iter().enumerate() {
         let Some(spot) = layout.spots.get(at).copied() else { continue };
@@ -83,33 +83,26 @@ fn connect(chart: &mut Chart, layout: &Layout, nodes: &[Node], sizes: &Sizes, at
         spot(at).1 + sizes.stack(boxes) / 2
     };
     let ((x, top), y) = (spot(at), middle(at));
-    let points = match layout.bases.get(at).copied().flatten() {
-        Some(base) => {
-            let (from_x, from_y) = (spot(base).0 + sizes.width, middle(base));
-            let mid = from_x + sizes.gap_x / 2;
-            match layout.turns.get(&at) {
-                Some(turn) => vec![
-                    (from_x, from_y),
-                    (mid, from_y),
-                    (mid, *turn),
-                    (TURN, *turn),
-                    (TURN, y),
-                    (x, y),
-                ],
-                None => vec![(from_x, from_y), (mid, from_y), (mid, y), (x, y)],
-            }
+    let points = if let Some(base) = layout.bases.get(at).copied().flatten() {
+        let (from_x, from_y) = (spot(base).0 + sizes.width, middle(base));
+        let mid = from_x + sizes.gap_x / 2;
+        let mut points = vec![(from_x, from_y), (mid, from_y)];
+        if let Some(turn) = layout.turns.get(&at) {
+            points.extend([(mid, *turn), (TURN, *turn), (TURN, y), (x, y)]);
+        } else {
+            points.extend([(mid, y), (x, y)]);
         }
-        None => {
-            let (from_x, from_y) = (sizes.x(0), TOP + LARGE.height / 2);
-            let mut points = vec![(from_x, from_y), (TRUNK, from_y)];
-            if x == from_x {
-                points.extend([(TRUNK, y), (x, y)]);
-            } else {
-                let (bus, mid) = (top - sizes.gap_y, x - sizes.gap_x / 2);
-                points.extend([(TRUNK, bus), (mid, bus), (mid, y), (x, y)]);
-            }
-            points
+        points
+    } else {
+        let (from_x, from_y) = (sizes.x(0), TOP + SMALL.height / 2);
+        let mut points = vec![(from_x, from_y), (TRUNK, from_y)];
+        if x == from_x {
+            points.extend([(TRUNK, y), (x, y)]);
+        } else {
+            let (bus, mid) = (top - sizes.gap_y, x - sizes.gap_x / 2);
+            points.extend([(TRUNK, bus), (mid, bus), (mid, y), (x, y)]);
         }
+        points
     };
     let points: Vec<String> = points.iter().map(|(x, y)| format!("{x},{y}")).collect();
     chart.lines.push(Line { points: points.join(" "), class: "c1" });

@@ -198,8 +198,8 @@ mod tests {
         assert_eq!(lanes[..7], [0, 1, 0, 1, 0, 1, 1]);
         let x = |at: usize| layout.spots[at].0;
         assert!(x(0) < x(2) && x(2) < x(4) && x(1) < x(3) && x(3) < x(5) && x(3) == x(6));
-        let lines: BTreeSet<i64> = layout.spots.iter().skip(7).map(|(_, y)| *y).collect();
-        assert_eq!(lines.len(), 2, "15 and 5");
+        let heights: BTreeSet<i64> = layout.spots.iter().skip(7).map(|(_, y)| *y).collect();
+        assert_eq!(heights.len(), 2, "15 and 5");
         assert!(layout.turns.is_empty());
     }
 

@@ -64,14 +64,13 @@ impl<'a> Drawn<'a> {
         let total = entries.len();
         let (tested, waiting): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|it| it.run.is_some());
-        let units = units(&tested);
-        let (mut units, lanes) = match wanted.lane {
-            Some(pr) => (only_lane(units, pr), Vec::new()),
-            None => {
-                let lanes = long_lanes(&units);
-                (units, lanes)
-            }
-        };
+        let mut units = units(&tested);
+        let mut lanes = Vec::new();
+        if let Some(pr) = wanted.lane {
+            units = only_lane(units, pr);
+        } else {
+            lanes = long_lanes(&units);
+        }
         let is_folded = !lanes.is_empty()
             && match wanted.lanes.as_str() {
                 "folded" => true,
