@@ -369,7 +369,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         ],
         menu: seen.place.menu("queue/health"),
         sections: vec![
-            Section::new("numbers", format!("The last {}", range.name()))
+            Section::new("numbers", format!("Last {}", range.name()))
                 .with(Block::Links(links.collect()))
                 .with(Block::Tiles(tiles)),
             Section::new("outcomes-part", "Outcomes of the queue")

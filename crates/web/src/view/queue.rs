@@ -58,7 +58,7 @@ pub(crate) fn due(estimate: Option<&Estimate>) -> Cell {
                 if runs == 1 { "run" } else { "runs" }
             ))
         }
-        Some((None, _)) | None => Cell::text("unknown"),
+        Some((None, _)) | None => Cell { tone: "quiet", ..Cell::text("unknown") },
     }
 }
 

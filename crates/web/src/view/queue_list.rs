@@ -127,7 +127,7 @@ fn row(seen: &Seen<'_>, entry: &EntryView<'_>, before: Option<RunId>) -> Vec<Cel
     }
     let due = match entry.position {
         Some(_) => Cell { sub: None, ..due(seen.estimates.get(&entry.entry.pr)) },
-        None => Cell::text("–"),
+        None => Cell { tone: "quiet", ..Cell::text("–") },
     };
     vec![
         Cell::number(place),
