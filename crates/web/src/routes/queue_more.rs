@@ -49,11 +49,10 @@ fn days(asked: &Asked) -> u32 {
     asked.number("days").filter(|it| (1..=30).contains(it)).unwrap_or(7)
 }
 
-/// The time that is shown: 1 to 23 hours, or 1 to 90 days; default 7 days.
+/// The time that is shown: 1 to 23 hours, or 1 to 30 days; default 7 days.
 fn range(asked: &Asked) -> Range {
     let hours = asked.number("hours").filter(|it| (1..24).contains(it));
-    let days = || asked.number("days").filter(|it| (1..=90).contains(it)).unwrap_or(7);
-    hours.map_or_else(|| Range::days(days()), |hours| Range { hours })
+    hours.map_or_else(|| Range::days(days(asked)), |hours| Range { hours })
 }
 
 async fn show_left(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {

@@ -146,7 +146,7 @@ pub(crate) struct Piece {
     pub(crate) title: String,
 }
 
-/// Rows of pieces in equal columns, some of which have a label.
+/// Rows of pieces in equal columns, some of which have a label. Labels without room are omitted.
 pub(crate) fn cells(
     id: &str,
     title: &str,
@@ -167,10 +167,15 @@ pub(crate) fn cells(
             });
         }
     }
+    let y = chart.height + 6;
+    let mut free = 0;
     for (column, words) in labels {
         let x = i64::midpoint(x(*column), x(column + 1)) - 1;
-        let y = chart.height + 6;
-        chart.texts.push(Text { x, y, words: words.clone(), anchor: "middle" });
+        let half = whole(words.chars().count()) * LETTER / 2;
+        if x - half >= free {
+            chart.texts.push(Text { x, y, words: words.clone(), anchor: "middle" });
+            free = x + half + LETTER;
+        }
     }
     chart.height += BOTTOM / 2;
     chart
@@ -219,14 +224,23 @@ mod tests {
                 let each = (0..columns).map(|at| piece(at, at + 1)).collect();
                 ("each".to_owned(), each)
             }];
-            let labels = [(0, "first".to_owned()), (columns - 1, "last".to_owned())];
+            let labels: Vec<(usize, String)> =
+                (0..columns).map(|at| (at, format!("#{at}"))).collect();
             let chart = cells("x", "x", (columns, &labels), &all);
             let ends: Vec<i64> = chart.rects.iter().map(|it| it.x + it.w).collect();
             assert_eq!(ends.iter().max(), Some(&(WIDTH - RIGHT - 2)), "{columns}");
             let apart = chart.rects.windows(2).skip(1).all(|it| it[0].x + it[0].w < it[1].x);
             assert!(apart, "{columns}");
-            let texts: Vec<i64> = chart.texts.iter().map(|it| it.y).collect();
-            assert!(texts.iter().all(|y| *y <= chart.height), "{texts:?} {}", chart.height);
+            let (names, labels): (Vec<_>, Vec<_>) =
+                chart.texts.iter().partition(|it| it.anchor == "end");
+            assert!(names.len() == 2 && labels.iter().all(|it| it.y <= chart.height));
+            assert_eq!(labels[0].words, "#0");
+            let ends = |it: &Text| {
+                let half = whole(it.words.len()) * LETTER / 2;
+                (it.x - half, it.x + half)
+            };
+            let has_room = labels.windows(2).all(|it| ends(it[0]).1 < ends(it[1]).0);
+            assert!(has_room && labels.len() > columns / 5, "{columns}: {labels:?}");
         }
     }
 }

@@ -13,10 +13,9 @@ use crate::model::{Block, Cell, Section, Table};
 use crate::svg::{Piece, cells};
 use crate::text::{ago, span};
 
-/// The largest batch whose pull requests all have a label.
-const LABELED: usize = 12;
-/// The most test runs that are drawn.
+/// The most test runs of parts that are drawn, and the most pull requests that are named in a text.
 const MOST: usize = 40;
+const NAMED: usize = 20;
 
 /// The section; `None` if no part of the batch was tested.
 pub(super) fn section(
@@ -34,7 +33,8 @@ pub(super) fn section(
     let heads = ["#Run", "Result", "Tested together", "On top of", "Started", "Took"];
     let mut table = Table::new("bisection-table", &title, &heads);
     let mut rows = Vec::new();
-    for run in std::iter::once(batch).chain(&bisection.parts).take(MOST) {
+    let omitted = bisection.parts.len().saturating_sub(MOST);
+    for run in std::iter::once(batch).chain(bisection.parts.iter().skip(omitted)) {
         rows.push((format!("Run {}", run.number), pieces(run, &places)));
         let ahead: Vec<PrNumber> = contained(run, &places).collect();
         let ahead = if ahead.is_empty() { "–".to_owned() } else { named(ahead.into_iter()) };
@@ -50,9 +50,7 @@ pub(super) fn section(
             ],
         );
     }
-    let last = batch.group.len() - 1;
-    let is_labeled = |at: usize| last < LABELED || at == 0 || at == last;
-    let labels = batch.group.iter().enumerate().filter(|(at, _)| is_labeled(*at));
+    let labels = batch.group.iter().enumerate();
     let labels: Vec<(usize, String)> = labels.map(|(at, it)| (at, format!("#{}", it.pr))).collect();
     let mut chart = cells("bisection", &title, (batch.group.len(), &labels), &rows);
     chart.legend = vec![
@@ -62,10 +60,9 @@ pub(super) fn section(
         ("quiet", "cancelled".to_owned()),
         ("pale", "contained, tested by another run".to_owned()),
     ];
-    let left = bisection.parts.len().saturating_sub(MOST - 1);
     let mut section = Section::new("bisection-part", title);
-    if left > 0 {
-        section = section.note(format!("without the last {left} test runs"));
+    if omitted > 0 {
+        section = section.note(format!("the batch and the last {MOST} test runs of its parts"));
     }
     let links =
         tested(batch).take(super::ROWS).map(|pr| Cell::text(format!("#{pr}")).link(place.pr(pr)));
@@ -73,7 +70,13 @@ pub(super) fn section(
 }
 
 fn named(prs: impl Iterator<Item = PrNumber>) -> String {
-    prs.map(|pr| format!("#{pr}")).collect::<Vec<_>>().join(", ")
+    let mut named: Vec<String> = prs.map(|pr| format!("#{pr}")).collect();
+    let more = named.len().saturating_sub(NAMED);
+    if more > 0 {
+        named.truncate(NAMED);
+        named.push(format!("{more} more"));
+    }
+    named.join(", ")
 }
 
 fn tested(run: &TestRun) -> impl Iterator<Item = PrNumber> {

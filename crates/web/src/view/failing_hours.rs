@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use signalbox_domain::queue::{Move, PrState};
+use signalbox_domain::time::{Span, Timestamp};
 use time::{OffsetDateTime, Weekday};
 
 use super::health::Range;
@@ -22,13 +23,16 @@ const HOURS: u8 = 24;
 /// From none to the most.
 const CLASSES: [&str; 5] = ["heat-0", "heat-1", "heat-2", "heat-3", "heat-4"];
 
-/// The section; `None` for less than a week.
-pub(super) fn section(moves: &[Move], range: Range) -> Option<Section> {
-    if range.hours < Range::days(7).hours {
+/// The section, about the whole weeks of a range, so that each day of the week counts as often; `None` if it
+/// has no whole week.
+pub(super) fn section(moves: &[Move], range: Range, now: Timestamp) -> Option<Section> {
+    let weeks = range.hours / Range::days(7).hours;
+    if weeks == 0 {
         return None;
     }
+    let since = now.minus(Span::days(7 * weeks));
     let mut failed: BTreeMap<(u8, u8), u64> = BTreeMap::new();
-    for it in moves.iter().filter(|it| it.to == PrState::Failed) {
+    for it in moves.iter().filter(|it| it.to == PrState::Failed && it.at >= since) {
         let at = OffsetDateTime::from(it.at);
         *failed.entry((at.weekday().number_days_from_monday(), at.hour())).or_default() += 1;
     }
@@ -62,7 +66,8 @@ pub(super) fn section(moves: &[Move], range: Range) -> Option<Section> {
         let row = vec![Cell::text(day), Cell::text(format!("{hour:02}:00")), Cell::number(count)];
         table.push(table.rows.len(), row);
     }
-    let section = Section::new("failing-hours-part", title).note("in UTC");
+    let of = if weeks == 1 { "last week".to_owned() } else { format!("last {weeks} weeks") };
+    let section = Section::new("failing-hours-part", title).note(format!("{of}, in UTC"));
     Some(section.with(if failed.is_empty() {
         Block::Table(table)
     } else {
@@ -94,8 +99,11 @@ mod tests {
 
     #[test]
     fn less_than_a_week_has_no_days_to_compare() {
-        assert!(section(&[], Range { hours: 6 }).is_none());
-        assert!(section(&[], Range::days(6)).is_none());
-        assert!(section(&[], Range::days(90)).is_some());
+        let now = Timestamp::from_unix_seconds(1_764_294_000);
+        let notes = |range| section(&[], range, now).map(|it| it.note);
+        assert_eq!(notes(Range { hours: 6 }), None);
+        assert_eq!(notes(Range::days(6)), None);
+        assert_eq!(notes(Range::days(13)).as_deref(), Some("last week, in UTC"));
+        assert_eq!(notes(Range::days(30)).as_deref(), Some("last 4 weeks, in UTC"));
     }
 }

@@ -54,14 +54,8 @@ pub(crate) struct Range {
 
 impl Range {
     /// The ranges that the page links to.
-    const LINKED: [Self; 6] = [
-        Self { hours: 1 },
-        Self { hours: 6 },
-        Self::days(1),
-        Self::days(7),
-        Self::days(30),
-        Self::days(90),
-    ];
+    const LINKED: [Self; 5] =
+        [Self { hours: 1 }, Self { hours: 6 }, Self::days(1), Self::days(7), Self::days(30)];
 
     /// The longest one that is compared with the same time before.
     const COMPARED: u32 = Self::days(7).hours;
@@ -90,14 +84,14 @@ impl Range {
         }
     }
 
-    /// The length of a part: there are 12 to 91 of them.
+    /// The length of a part: there are 12 to 57 of them.
     fn step(self) -> Span {
         match self.hours {
             ..=3 => Span::minutes(5),
             4..=12 => Span::minutes(15),
-            13..=24 => Span::hours(1),
-            25..=168 => Span::hours(6),
-            169.. => Span::days(1),
+            13..=48 => Span::hours(1),
+            49..=336 => Span::hours(6),
+            337.. => Span::days(1),
         }
     }
 
@@ -111,10 +105,14 @@ impl Range {
     }
 }
 
+/// The least time of which changes are read: the time to merge is known only of pull requests whose
+/// submission is read.
+const READ_DAYS: u32 = 2;
+
 /// From when on changes of state are read.
 pub(crate) fn read_since(range: Range, now: Timestamp) -> Timestamp {
     let compared = if range.is_compared() { 2 * range.hours } else { range.hours };
-    range.start(now).min(now.minus(Span::hours(compared)))
+    range.start(now).min(now.minus(Span::hours(compared).max(Span::days(READ_DAYS))))
 }
 
 /// The changes from a time on.
@@ -155,9 +153,8 @@ fn parts(range: Range, now: Timestamp) -> Parts {
         ..=3 => Span::minutes(15),
         4..=12 => Span::hours(1),
         13..=24 => Span::hours(3),
-        25..=168 => Span::days(1),
-        169..=720 => Span::days(4),
-        721.. => Span::days(14),
+        25..=336 => Span::days(1),
+        337.. => Span::days(4),
     };
     let label = if range.hours <= 24 { CLOCK } else { DAY };
     let is_tick = |at: usize, time: Timestamp| {
@@ -262,7 +259,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let left = seen.place.path("queue/left");
     let tiles = vec![
         Tile {
-            href: Some(format!("{left}&days={}", range.hours.div_ceil(24).min(30))),
+            href: (range.hours >= 24).then(|| format!("{left}&{}", range.query())),
             ..tile(
                 "Merged",
                 merged.to_string(),
@@ -359,7 +356,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         let address = format!("{}&{}", seen.place.path("queue/health"), it.query());
         Cell::text(it.name()).maybe_link((*it != range).then_some(address))
     });
-    let hourly = failing_hours::section(recent, range);
+    let hourly = failing_hours::section(recent, range, seen.now);
     Page {
         title: format!("Health: {}", seen.place.name()),
         heading: "Health".to_owned(),
@@ -417,6 +414,12 @@ mod tests {
         }
     }
 
+    /// Every range that an address can have.
+    fn every_range() -> impl Iterator<Item = Range> {
+        let days = (1..=30).map(Range::days);
+        (1..24).map(|hours| Range { hours }).chain(days)
+    }
+
     #[test]
     fn a_stay_counts_where_it_ends_also_if_it_began_before() {
         let (waiting, merged) = (Some(PrState::Pending), PrState::Merged);
@@ -437,10 +440,11 @@ mod tests {
     #[test]
     fn enough_is_read_for_the_charts_and_for_the_days_before() {
         let now = Timestamp::from_unix_seconds(1_764_294_000);
-        for hours in (1..24).chain((1..=90).map(|days| days * 24)) {
-            let range = Range { hours };
+        for range in every_range() {
+            let hours = range.hours;
             let since = read_since(range, now);
             assert!(since <= range.start(now), "{hours}");
+            assert!(since <= now.minus(Span::days(READ_DAYS)), "{hours}");
             let twice = now.minus(Span::hours(2 * hours));
             assert_eq!(since <= twice, range.is_compared(), "{hours}");
         }
@@ -454,11 +458,13 @@ mod tests {
     fn parts_begin_at_round_times_and_end_now() {
         let now = Timestamp::from_unix_seconds(1_764_294_000);
         let drawn = |hours| parts(Range { hours }, now).buckets;
-        for (hours, count) in [(1, 13), (6, 25), (24, 25), (168, 29), (720, 31), (2_160, 91)] {
-            let buckets = drawn(hours);
-            assert_eq!(buckets.names.len(), count, "{hours}");
-            assert!((4..=9).contains(&buckets.ticks.len()), "{hours}: {:?}", buckets.ticks);
+        for range in every_range() {
+            let Buckets { names, ticks } = drawn(range.hours);
+            assert!((12..=58).contains(&names.len()), "{range:?}: {}", names.len());
+            assert!((2..=15).contains(&ticks.len()), "{range:?}: {ticks:?}");
         }
+        let counts = [1, 6, 24, 168, 720].map(|hours| drawn(hours).names.len());
+        assert_eq!(counts, [13, 25, 25, 29, 31]);
         let hour = drawn(1);
         assert_eq!((&*hour.names[0], &*hour.names[12]), ("28 Nov 00:40", "28 Nov 01:40"));
         let labels: Vec<&str> = hour.ticks.iter().map(|(_, label)| label.as_str()).collect();

@@ -1,6 +1,6 @@
 //! The graph of a queue: sizes, lanes and batches.
 
-use signalbox_domain::queue::{EffectClass, Mode, ReportedTargets, SettingsPatch};
+use signalbox_domain::queue::{EffectClass, Mode, ReportedTargets, RequestedState, SettingsPatch};
 use signalbox_services::{QueueChange, SubmitOptions};
 
 use crate::queue::house;
@@ -23,14 +23,26 @@ fn boxes(page: &str, class: &str) -> Vec<String> {
     all.filter_map(text).collect()
 }
 
-/// The width and the height of the picture.
-fn size(page: &str) -> (u32, u32) {
+/// The height of the picture.
+fn height(page: &str) -> u32 {
     let svg = page.split_once("id=\"graph\"").expect("a picture").1;
-    let of = |name: &str| {
-        let value = svg.split_once(&format!(" {name}=\"")).expect("a size").1;
-        value.split('"').next().and_then(|it| it.parse().ok()).expect("a number")
+    let value = svg.split_once(" height=\"").expect("a height").1;
+    value.split('"').next().and_then(|it| it.parse().ok()).expect("a number")
+}
+
+/// The cells of the table, without those of its head.
+fn cells(page: &str) -> Vec<String> {
+    let table = page.split_once("id=\"graph-table\"").expect("a table").1;
+    let table = table.split_once("</table>").expect("its end").0;
+    let cells = table.split("<td ").skip(1);
+    let text = |cell: &str| {
+        let text = cell.split_once("<span class=\"cell")?.1.split_once('>')?.1;
+        let text = text.rsplit_once("</svg>").map_or(text, |(_, rest)| rest);
+        let text =
+            text.strip_prefix("<a ").and_then(|it| it.split_once('>')).map_or(text, |it| it.1);
+        Some(text.split('<').next()?.to_owned())
     };
-    (of("width"), of("height"))
+    cells.filter_map(text).collect()
 }
 
 #[actix_web::test]
@@ -41,13 +53,13 @@ async fn a_long_line_is_drawn_whole_and_in_small_boxes() {
     let tested: Vec<String> = (1..=80).map(|pr| format!("#{pr}")).collect();
     assert_eq!(boxes(&page, "node-active"), tested);
     assert_eq!(boxes(&page, "node"), ["30 waiting"]);
-    let (width, height) = size(&page);
-    assert!(width <= 1_200 && height <= 450, "{width} x {height}");
+    assert!(height(&page) <= 450, "{page}");
+    assert_eq!(cells(&page)[80 * 5..], ["–", "30 pull requests", "Waiting to be tested", "–", "–"]);
     let list = "/acme/queue?repo=git.test%2Facme%2Fcalc&#38;branch=main&#38;stage=waiting";
     assert!(page.contains(list), "{page}");
     let large = graph(&house, "&size=large").await;
     assert!(boxes(&large, "node-active")[79].starts_with("#80 "), "{large}");
-    assert!(size(&large).0 <= 1_200);
+    assert!(height(&large) > 3 * height(&page));
     assert!(!page.contains("Fold"), "one lane is not folded");
 }
 
@@ -67,7 +79,8 @@ async fn few_pull_requests_are_drawn_large_with_those_that_wait() {
         assert_eq!(boxes(&graph(&house, odd).await, "node-active").len(), 2, "{odd}");
     }
     let none = graph(&house, "&lane=99").await;
-    assert!(none.contains("#99 is not in a test run."), "{none}");
+    assert!(none.contains("#99 is not in a test run, so it has no lane."), "{none}");
+    assert!(!none.contains("The queue is empty") && !none.contains("<svg id=\"graph\""), "{none}");
 }
 
 #[actix_web::test]
@@ -119,6 +132,8 @@ async fn lanes_are_folded_when_there_are_many_and_shown_one_by_one() {
     assert_eq!(boxes(&page, "node-active"), ["#1 +39", "#2 +39", "#3 +39", "#4 +39"]);
     assert!(page.contains("Lane of #3 (40 test runs)"), "{page}");
     assert!(page.contains("<title>Lane of #3, 40 test runs: 40 testing</title>"), "{page}");
+    assert_eq!(cells(&page)[..3], ["–", "Lane of #1, 40 test runs", "40 testing"]);
+    assert!(page.contains("&#38;lane=159\">Lane of #3"), "the last one: {page}");
     let unfolded = graph(&house, "&lanes=unfolded").await;
     assert_eq!(boxes(&unfolded, "node-active").len(), 160);
     let lane = graph(&house, "&lane=3").await;
@@ -127,4 +142,31 @@ async fn lanes_are_folded_when_there_are_many_and_shown_one_by_one() {
     let shown: Vec<&str> = shown.iter().filter_map(|it| it.split(' ').next()).collect();
     assert_eq!(shown, own);
     assert_eq!(graph(&house, "&lane=7").await.matches("node-active\" x").count(), 40);
+}
+
+#[actix_web::test]
+async fn pull_requests_that_pass_by_a_later_run_are_no_batch() {
+    let settings = SettingsPatch {
+        concurrency: Some(3),
+        can_optimistically_merge: Some(true),
+        pending_failure_depth: Some(3),
+        ..SettingsPatch::default()
+    };
+    let house = house(settings, 2).await;
+    house.host.set_checks_hang(true);
+    house.settle().await;
+    let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+    let queues = &house.pages.queues;
+    let pr = house.host.open(&repo, "main", &[("last", "new")]);
+    queues.submit(caller, &repo, &branch, pr, SubmitOptions::default()).await.expect("submitted");
+    house.settle_but(&[EffectClass::Checks]).await;
+    let pause = QueueChange { state: Some(RequestedState::Paused), ..QueueChange::default() };
+    queues.update_queue(caller, &repo, &branch, pause).await.expect("paused");
+    house.host.set_checks_hang(false);
+    house.settle().await;
+    let page = graph(&house, "&size=small").await;
+    assert_eq!(boxes(&page, "node-good"), ["#1", "#2", "#3"]);
+    let cells = cells(&page);
+    let columns: Vec<[&str; 2]> = cells.chunks(5).map(|row| [&*row[3], &*row[4]]).collect();
+    assert_eq!(columns, [["–", "–"], ["–", "–"], ["#3", "#1, #2"]], "{cells:?}");
 }

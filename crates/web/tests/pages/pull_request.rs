@@ -2,7 +2,9 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Clock, PullRequestQuery};
-use signalbox_domain::queue::{ChangeSource, EffectClass, EntryState, Exit, Mode, SettingsPatch};
+use signalbox_domain::queue::{
+    ChangeSource, EffectClass, EntryState, Exit, Mode, OptimizationMode, SettingsPatch,
+};
 use signalbox_domain::time::Span;
 use signalbox_services::{QueueChange, SubmitOptions};
 
@@ -143,42 +145,63 @@ async fn a_failure_that_is_not_its_own_leads_to_the_one_at_fault() {
     assert!(!first.body.contains("which is at fault"));
 }
 
-#[actix_web::test]
-async fn the_bisection_of_its_batch_is_drawn() {
+/// A queue whose first batch has these files' pull requests, which has been bisected, with one more behind.
+async fn bisected(files: &[&str], settings: SettingsPatch) -> House {
     let house = House::with_queue().await;
-    let settings =
-        SettingsPatch { batch: Some(true), batching_min_size: Some(4), ..SettingsPatch::default() };
+    let batch = u32::try_from(files.len()).expect("few");
+    let settings = SettingsPatch { batch: Some(true), batching_min_size: Some(batch), ..settings };
     let change = QueueChange { settings, ..QueueChange::default() };
     let (queues, caller) = (&house.pages.queues, &house.caller);
     queues.update_queue(caller, &calc(), &main_branch(), change).await.expect("changed");
     house.settle().await;
-    for file in ["a", "b", "bad", "d", "e"] {
+    for file in files.iter().chain(&["behind"]) {
         let pr = house.host.open(&calc(), "main", &[(file, "new")]);
         let options = SubmitOptions::default();
         queues.submit(caller, &calc(), &main_branch(), pr, options).await.expect("submitted");
     }
     house.settle().await;
+    house
+}
+
+/// The tooltips of the bars with that class in the picture of a bisection, without the numbers of runs.
+fn bars(page: &Reply, class: &str) -> Vec<String> {
+    let start = format!("class=\"{class}\" x=");
+    let bars = page.between("id=\"bisection\"", "</svg>").split(&start).skip(1);
+    let title = |it: &str| {
+        let title = it.split_once("<title>Run ")?.1.split_once('<')?.0;
+        Some(title.trim_start_matches(|it: char| it.is_ascii_digit()).to_owned())
+    };
+    bars.filter_map(title).collect()
+}
+
+#[actix_web::test]
+async fn the_bisection_of_its_batch_is_drawn() {
+    let house = bisected(&["a", "b", "bad", "d"], SettingsPatch::default()).await;
     let admin = house.admin().await;
     for pr in 1..=4 {
         let page = admin.get(&format!("{PAGE}{pr}")).await;
-        let picture = page.between("id=\"bisection\"", "</svg>");
-        let bars = |class: &str| {
-            let start = format!("class=\"{class}\" x=");
-            let titles = picture.split(&start).skip(1);
-            // Without the number of the run.
-            let title = |it: &str| {
-                let title = it.split_once("<title>Run ")?.1.split_once('<')?.0;
-                Some(title.trim_start_matches(|it: char| it.is_ascii_digit()).to_owned())
-            };
-            titles.filter_map(title).collect::<Vec<_>>()
-        };
         let failed = [": #1, #2, #3, #4: Failed", ": #3, #4: Failed", ": #3: Failed"];
-        assert_eq!(bars("bad"), failed, "{pr}: {picture}");
-        assert_eq!(bars("good"), [": #1, #2: Passed"], "{pr}: {picture}");
+        assert_eq!(bars(&page, "bad"), failed, "{pr}: {}", page.body);
+        assert_eq!(bars(&page, "good"), [": #1, #2: Passed"], "{pr}: {}", page.body);
         let contained = [" is on top of #1, #2"; 2];
-        assert_eq!(bars("pale"), contained, "{pr}: {picture}");
+        assert_eq!(bars(&page, "pale"), contained, "{pr}: {}", page.body);
     }
     assert!(!admin.get(&format!("{PAGE}5")).await.body.contains("bisection-part"));
+}
+
+#[actix_web::test]
+async fn every_member_shows_the_bisection_also_if_results_were_skipped() {
+    let skip = OptimizationMode::BisectionSkipRedundantTests;
+    let settings = SettingsPatch { optimization_mode: Some(skip), ..SettingsPatch::default() };
+    let house = bisected(&["a", "b", "c", "d", "e", "f", "bad", "h"], settings).await;
+    let admin = house.admin().await;
+    let first = admin.get(&format!("{PAGE}1")).await;
+    let failed = bars(&first, "bad");
+    assert_eq!(failed.last().map(String::as_str), Some(": #7: Failed"), "{failed:?}");
+    for pr in 2..=8 {
+        let page = admin.get(&format!("{PAGE}{pr}")).await;
+        assert_eq!(bars(&page, "bad"), failed, "{pr}: {}", page.body);
+    }
 }
 
 /// The page of the first pull request after its check has failed with these tests failing on its

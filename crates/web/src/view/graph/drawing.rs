@@ -4,20 +4,21 @@ use signalbox_domain::queue::EntryView;
 use signalbox_wording::Named;
 
 use super::layout::{Layout, Node, Sizes, place as placed};
-use super::{Drawn, MOST_WAITING, Unit, class, counted};
+use super::units::{Drawn, MOST_WAITING, Unit};
+use super::{class, counted, waiting_path};
 use crate::svg::{Chart, Line, Rect, Text};
 use crate::text::plain;
 use crate::view::QueueAddress;
 
 const LARGE: Sizes = Sizes { width: 150, height: 44, gap_x: 34, gap_y: 14, columns: 6 };
-const SMALL: Sizes = Sizes { width: 84, height: 22, gap_x: 14, gap_y: 6, columns: 11 };
+const SMALL: Sizes = Sizes { width: 96, height: 22, gap_x: 14, gap_y: 6, columns: 10 };
 /// Where the box of the target branch is.
 const TOP: i64 = 24;
 /// Where the line from the target branch runs, and those between the lines of a lane.
 const TRUNK: i64 = 10;
 const TURN: i64 = 22;
-/// The most letters of a title, and of a tooltip.
-const LETTERS: usize = 14;
+/// The most narrow letters in a box, and in a tooltip.
+const LETTERS: usize = 19;
 const TITLE: usize = 60;
 
 /// A box around the boxes of a batch, or in it.
@@ -51,7 +52,7 @@ pub(super) fn chart(drawn: &Drawn<'_>, place: &QueueAddress) -> Chart {
     for (at, unit) in drawn.units.iter().enumerate() {
         let Some(spot) = layout.spots.get(at).copied() else { continue };
         connect(&mut chart, &layout, &nodes, &sizes, at);
-        if drawn.is_large && unit.runs == 1 {
+        if drawn.is_large && !unit.is_lane() {
             large(&mut chart, unit, place, spot);
         } else {
             small(&mut chart, unit, place, spot, &sizes);
@@ -108,15 +109,29 @@ fn connect(chart: &mut Chart, layout: &Layout, nodes: &[Node], sizes: &Sizes, at
     chart.lines.push(Line { points: points.join(" "), class: "c1" });
 }
 
+/// A text, cut to the width of a box.
+fn fitting(text: &str) -> String {
+    let mut room = LETTERS;
+    let mut cut = String::new();
+    for letter in text.chars() {
+        // Letters that are not Latin are up to twice as wide.
+        let width = if letter.is_ascii() { 1 } else { 2 };
+        if width > room {
+            return format!("{cut}…");
+        }
+        room -= width;
+        cut.push(letter);
+    }
+    cut
+}
+
 /// A pull request with its title and its state.
 fn full(chart: &mut Chart, entry: &EntryView<'_>, place: &QueueAddress, (x, y): (i64, i64)) {
     let (pr, title) = (entry.entry.pr, plain(&entry.entry.pull_request.title, TITLE));
-    let short: String = title.chars().take(LETTERS).collect();
-    let more = if short.len() < title.len() { "…" } else { "" };
     let state = entry.state.named().label;
     chart.rects.push(Rect {
         title: format!("#{pr} {title}: {state}"),
-        label: format!("#{pr} {short}{more}"),
+        label: fitting(&format!("#{pr} {title}")),
         href: place.pr(pr),
         ..shape(x, y, LARGE.width, LARGE.height, class(std::iter::once(entry.state)))
     });
@@ -126,8 +141,7 @@ fn full(chart: &mut Chart, entry: &EntryView<'_>, place: &QueueAddress, (x, y): 
 
 /// A test run with a box for each pull request, and a box around them if it is a batch.
 fn large(chart: &mut Chart, unit: &Unit<'_>, place: &QueueAddress, (x, top): (i64, i64)) {
-    let run = unit.run;
-    if run.group.len() > 1 || run.bisection {
+    if let Some(run) = unit.run.filter(|run| run.group.len() > 1 || run.bisection) {
         let what = if run.bisection { "Part of a failed batch, run" } else { "Batch, run" };
         let (w, h) = (LARGE.width + 12, LARGE.stack(unit.entries.len()) + 12);
         chart.rects.push(Rect {
@@ -150,17 +164,18 @@ fn small(
     (x, y): (i64, i64),
     sizes: &Sizes,
 ) {
-    let Some(first) = unit.entries.first() else { return };
+    let (Some(first), Some(last)) = (unit.entries.first(), unit.entries.last()) else { return };
     let (pr, others) = (first.entry.pr, unit.entries.len() - 1);
     let label = if others == 0 { format!("#{pr}") } else { format!("#{pr} +{others}") };
     let states = counted(&unit.entries);
-    let (title, href) = if unit.runs > 1 {
-        let lane = format!("{}&lane={pr}", place.path("queue/graph"));
+    let (title, href) = if unit.is_lane() {
+        // The last one stays when others have merged.
+        let lane = format!("{}&lane={}", place.path("queue/graph"), last.entry.pr);
         (format!("Lane of #{pr}, {} test runs: {states}", unit.runs), lane)
     } else if others > 0 {
         let named = unit.entries.iter().take(20).map(|it| format!("#{}", it.entry.pr));
         let named = named.collect::<Vec<_>>().join(", ");
-        (format!("Batch, run {}: {named}: {states}", unit.run.number), place.pr(pr))
+        (format!("Batch: {named}: {states}"), place.pr(pr))
     } else {
         let title = plain(&first.entry.pull_request.title, TITLE);
         (format!("#{pr} {title}: {states}"), place.pr(pr))
@@ -185,7 +200,7 @@ fn waiting(
         chart.rects.push(Rect {
             title: format!("{count} pull requests wait to be tested"),
             label: format!("{count} waiting"),
-            href: format!("{}&stage=waiting", place.path("queue")),
+            href: waiting_path(place),
             ..shape(sizes.x(0), top, LARGE.width, SMALL.height, "node")
         });
         return top + SMALL.height + 2 * sizes.gap_y;
@@ -196,4 +211,16 @@ fn waiting(
         full(chart, entry, place, spot);
     }
     layout.bottom
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_cut_to_the_width_of_a_box() {
+        assert_eq!(fitting("#7 Add two numbers"), "#7 Add two numbers");
+        assert_eq!(fitting("#1234567 Add two numbers"), "#1234567 Add two nu…");
+        assert_eq!(fitting("#7 日本語日本語日本語日本語"), "#7 日本語日本語日本…");
+    }
 }
