@@ -83,7 +83,7 @@ fn tested(run: &TestRun) -> impl Iterator<Item = PrNumber> {
     run.group.iter().map(|it| it.pr)
 }
 
-/// The pull requests of the batch that a run contains besides those that it tests.
+/// The pull requests of the batch that a run contains and does not test.
 fn contained(run: &TestRun, places: &BTreeMap<PrNumber, usize>) -> impl Iterator<Item = PrNumber> {
     run.ahead.iter().map(|(_, pr)| *pr).filter(|pr| places.contains_key(pr))
 }

@@ -1,7 +1,11 @@
 //! The graph of a queue: sizes, lanes and batches.
 
-use signalbox_domain::queue::{EffectClass, Mode, ReportedTargets, RequestedState, SettingsPatch};
-use signalbox_services::{QueueChange, SubmitOptions};
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    CheckConclusion, CheckStatus, EffectClass, HostStatuses, Mode, ReportedTargets, RequestedState,
+    SettingsPatch,
+};
+use signalbox_services::{CheckResult, QueueChange, SubmitOptions};
 
 use crate::queue::house;
 use crate::support::{House, calc, main_branch};
@@ -30,7 +34,7 @@ fn height(page: &str) -> u32 {
     value.split('"').next().and_then(|it| it.parse().ok()).expect("a number")
 }
 
-/// The cells of the table, without those of its head.
+/// The cells of the table, without its head.
 fn cells(page: &str) -> Vec<String> {
     let table = page.split_once("id=\"graph-table\"").expect("a table").1;
     let table = table.split_once("</table>").expect("its end").0;
@@ -59,12 +63,12 @@ async fn a_long_line_is_drawn_whole_and_in_small_boxes() {
     assert!(page.contains(list), "{page}");
     let large = graph(&house, "&size=large").await;
     assert!(boxes(&large, "node-active")[79].starts_with("#80 "), "{large}");
-    assert!(height(&large) > 3 * height(&page));
+    assert!(height(&large) > 2 * height(&page), "{large}");
     assert!(!page.contains("Fold"), "one lane is not folded");
 }
 
 #[actix_web::test]
-async fn few_pull_requests_are_drawn_large_with_those_that_wait() {
+async fn few_pull_requests_are_drawn_large_also_while_they_wait() {
     let house = house(SettingsPatch { concurrency: Some(2), ..SettingsPatch::default() }, 4).await;
     let page = graph(&house, "").await;
     let labels = |page: &str, class| -> Vec<String> {
@@ -152,17 +156,36 @@ async fn pull_requests_that_pass_by_a_later_run_are_no_batch() {
         pending_failure_depth: Some(3),
         ..SettingsPatch::default()
     };
-    let house = house(settings, 2).await;
-    house.host.set_checks_hang(true);
-    house.settle().await;
+    let house = house(settings, 0).await;
     let (caller, repo, branch) = (&house.caller, calc(), main_branch());
     let queues = &house.pages.queues;
-    let pr = house.host.open(&repo, "main", &[("last", "new")]);
-    queues.submit(caller, &repo, &branch, pr, SubmitOptions::default()).await.expect("submitted");
-    house.settle_but(&[EffectClass::Checks]).await;
+    let external = vec!["test".to_owned()];
+    house.host.set_required_statuses(HostStatuses {
+        repository: Some(external.clone()),
+        external,
+        ..HostStatuses::default()
+    });
+    for file in ["a", "b", "c"] {
+        let pr = house.host.open(&repo, "main", &[(file, "new")]);
+        let options = SubmitOptions::default();
+        queues.submit(caller, &repo, &branch, pr, options).await.expect("submitted");
+    }
+    house.settle().await;
     let pause = QueueChange { state: Some(RequestedState::Paused), ..QueueChange::default() };
     queues.update_queue(caller, &repo, &branch, pause).await.expect("paused");
-    house.host.set_checks_hang(false);
+    let queue = queues.queue(caller, &repo, &branch).await.expect("a queue");
+    let last = queue.entry_of(PrNumber(3)).and_then(|it| it.state.run());
+    let run = last.and_then(|it| queue.run(it)).expect("its run");
+    let result = CheckResult {
+        run: run.id,
+        sha: run.candidate.as_ref().expect("a candidate").sha.clone(),
+        check: "test".to_owned(),
+        status: CheckStatus::Completed,
+        conclusion: Some(CheckConclusion::Success),
+        url: String::new(),
+        summary: None,
+    };
+    queues.report_check(caller, &repo, &branch, result).await.expect("reported");
     house.settle().await;
     let page = graph(&house, "&size=small").await;
     assert_eq!(boxes(&page, "node-good"), ["#1", "#2", "#3"]);

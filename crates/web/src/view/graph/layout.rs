@@ -1,4 +1,4 @@
-//! Where the test runs of a queue are drawn: each to the right of those that it is built on, lane
+//! Where the test runs of a queue are drawn: each to the right of the runs that it is built on, lane
 //! below lane. A lane that is too long continues on the next line, as text does.
 
 use std::collections::{BTreeMap, BTreeSet};
