@@ -70,7 +70,7 @@ try {
     home: "/", queue: one.queue, "queue that is empty": one.quiet, "pull request under test": one.pr(first),
     "output of a running check": await one.output(first),
     "pull request that waits": one.pr(waiting), "pull request that was never submitted": one.pr(stranger),
-    left: one.page("queue/left"), health: one.page("queue/health"), graph: one.page("queue/graph"),
+    left: one.page("queue/left"), health: one.page("queue/health"), "the last hour": `${one.page("queue/health")}&hours=1`, graph: one.page("queue/graph"), "the small graph": `${one.page("queue/graph")}&size=small`,
     settings: one.page("queue/settings"), preview: `${one.page("queue/settings")}&concurrency=7`,
     "all tests": "/acme/flaky-tests", tests: one.page("flaky-tests"), test: one.test,
     quarantine: one.page("flaky-tests/quarantine"), owners: one.page("flaky-tests/owners"),
@@ -130,6 +130,18 @@ try {
     assert.deepEqual(places, places.map((_, at) => at + 1));
     assert.match(await rows.first().innerText(), /Testing[^]*running/);
     assert.match(await page.locator("#line").innerText(), /Waiting/);
+  });
+  await test("on a phone, a waiting pull request has two lines, and its state is whole", async () => {
+    await page.setViewportSize({ width: 375, height: 800 });
+    await page.goto(one.url + one.queue);
+    const rows = await page.evaluate(() => [...document.querySelectorAll("#line tbody tr")].map((row) => {
+      const state = row.querySelector("td:nth-child(3)");
+      return { height: row.getBoundingClientRect().height, isWhole: state.scrollWidth <= state.clientWidth, text: state.innerText };
+    }));
+    const waiting = rows.filter((row) => row.text.startsWith("Waiting"));
+    assert.ok(waiting.length > 0 && waiting.every((row) => row.height < 62), JSON.stringify(rows));
+    assert.ok(rows.every((row) => row.isWhole && row.height < 100), JSON.stringify(rows));
+    await page.setViewportSize({ width: 1280, height: 800 });
   });
   await test("a pull request is found by its number", async () => {
     await page.goto(`${one.url}/`);
