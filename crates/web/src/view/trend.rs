@@ -107,6 +107,15 @@ mod tests {
     }
 
     #[test]
+    fn every_line_has_a_color() {
+        let style = include_str!("../../assets/own/signalbox.css");
+        let (chart, _) = drawn(&[(0, [3, 1, 2]), (1, [4, 0, 2]), (2, [4, 0, 0])]);
+        for line in chart.lines.iter().filter(|it| it.class != "grid") {
+            assert!(style.contains(&format!("polyline.{} {{ stroke:", line.class)), "{line:?}");
+        }
+    }
+
+    #[test]
     fn the_last_day_is_named() {
         let days: Vec<(u32, [u64; 3])> = (0..45).map(|day| (day, [1, 1, 1])).collect();
         let (chart, _) = drawn(&days);
