@@ -84,7 +84,10 @@ async fn few_pull_requests_are_drawn_large_also_while_they_wait() {
     }
     let none = graph(&house, "&lane=99").await;
     assert!(none.contains("#99 is not in a test run, so it has no lane."), "{none}");
-    assert!(!none.contains("The queue is empty") && !none.contains("<svg id=\"graph\""), "{none}");
+    assert!(
+        !none.contains("No pull request is in the line") && !none.contains("<svg id=\"graph\""),
+        "{none}"
+    );
 }
 
 #[actix_web::test]

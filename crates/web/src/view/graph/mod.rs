@@ -126,7 +126,7 @@ fn table(place: &QueueAddress, drawn: &Drawn<'_>) -> Table {
         "Which pull requests are tested on top of which",
         &["#Position", "Pull request", "State", "Tested together", "On top of"],
     )
-    .empty("The queue is empty.");
+    .empty("No pull request is in the line.");
     for unit in &drawn.units {
         if unit.is_lane() {
             table.push(format!("lane-{}", table.rows.len()), lane_row(place, unit));
