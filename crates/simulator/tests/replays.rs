@@ -169,23 +169,23 @@ fn each_seed_draws_the_outcomes_of_the_history_at_its_own_times() {
 fn estimates_by_author_help_where_authors_differ() {
     let agents = Some(Agents { share: 0.2, failing: 0.4 });
     let workload = Workload { pull_requests: 400, failing: 0.03, agents, ..workload() };
-    let medians = |source: &dyn Fn(u64) -> Stream| {
+    let medians = |seeds, source: &dyn Fn(u64) -> Stream| {
         [SuccessEstimates::Queue, SuccessEstimates::Authors].map(|estimates| {
             let settings = Settings { success_estimates: estimates, ..Settings::default() };
             let settings = Choice::new(20, 1, &settings).expect("valid").settings;
             let median =
                 |seed| simulate(&source(seed), &settings).expect("an outcome").minutes().median();
-            (1..=5).map(median).sum::<f64>()
+            (1..=seeds).map(median).sum::<f64>()
         })
     };
     let stated = |seed| workload.stream(seed).expect("a stream");
-    let [queue, authors] = medians(&stated);
+    let [queue, authors] = medians(3, &stated);
     assert!(authors < 0.9 * queue, "{authors} {queue}");
     let stream = stated(1);
     let lines = recorded_once(&stream);
     let [queue, authors] = {
         let history = history(&lines).expect("a history");
-        medians(&|seed| history.stream(seed).expect("a stream"))
+        medians(1, &|seed| history.stream(seed).expect("a stream"))
     };
     assert_eq!(authors.to_bits(), queue.to_bits(), "it does not name them");
     let named = |(line, change): (&String, &Change)| {
@@ -195,7 +195,7 @@ fn estimates_by_author_help_where_authors_differ() {
     };
     let lines: Vec<String> = lines.iter().zip(&stream.changes).map(named).collect();
     let history = history(&lines).expect("a history");
-    let [queue, authors] = medians(&|seed| history.stream(seed).expect("a stream"));
+    let [queue, authors] = medians(3, &|seed| history.stream(seed).expect("a stream"));
     assert!(authors < 0.9 * queue, "{authors} {queue}");
 }
 
