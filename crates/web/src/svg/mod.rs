@@ -198,7 +198,7 @@ impl Plot {
 }
 
 /// A shape without a tooltip.
-const fn shape(x: i64, y: i64, w: i64, h: i64, class: &'static str) -> Rect {
+pub(crate) const fn shape(x: i64, y: i64, w: i64, h: i64, class: &'static str) -> Rect {
     Rect { x, y, w, h, class, title: String::new(), label: String::new(), href: String::new() }
 }
 

@@ -6,7 +6,7 @@ use signalbox_wording::Named;
 use super::layout::{Layout, Node, Sizes, place as placed};
 use super::units::{Drawn, MOST_WAITING, Unit};
 use super::{class, counted, waiting_path};
-use crate::svg::{Chart, Line, Rect, Text};
+use crate::svg::{Chart, Line, Rect, Text, shape};
 use crate::text::plain;
 use crate::view::QueueAddress;
 
@@ -20,11 +20,6 @@ const TURN: i64 = 22;
 /// The most narrow letters in a box, and in a tooltip.
 const LETTERS: usize = 19;
 const TITLE: usize = 60;
-
-/// A box around the boxes of a batch, or in it.
-const fn shape(x: i64, y: i64, w: i64, h: i64, class: &'static str) -> Rect {
-    Rect { x, y, w, h, class, title: String::new(), label: String::new(), href: String::new() }
-}
 
 /// The picture.
 pub(super) fn chart(drawn: &Drawn<'_>, place: &QueueAddress) -> Chart {
@@ -46,7 +41,7 @@ pub(super) fn chart(drawn: &Drawn<'_>, place: &QueueAddress) -> Chart {
     let x = sizes.x(0);
     chart.rects.push(Rect {
         title: format!("The target branch {}", plain(place.branch.as_str(), 250)),
-        label: plain(place.branch.as_str(), 18),
+        label: fitting(&plain(place.branch.as_str(), 250)),
         ..shape(x, TOP, LARGE.width, SMALL.height, "node-target")
     });
     for (at, unit) in drawn.units.iter().enumerate() {
