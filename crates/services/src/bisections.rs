@@ -10,7 +10,8 @@ use super::Error;
 
 /// The largest batch whose bisection is read.
 const MAX_MEMBERS: usize = 100;
-/// The most runs of parts that are read; a batch of 100 has at most 198.
+/// The most runs of parts that are read, the last ones; a batch of 100 has at most 198 unless some are
+/// started again.
 const MAX_PARTS: usize = 200;
 
 /// A failed batch and the parts of it that were tested.
@@ -38,7 +39,8 @@ pub(super) async fn last(
     let entries: Vec<EntryId> = members.iter().copied().collect();
     let moves = history.moves_from(queue, &entries, number).await?;
     let runs = runs_of_parts(run, members.clone(), &moves);
-    let mut parts = history.runs(queue, &runs).await?;
+    let runs = runs.get(runs.len().saturating_sub(MAX_PARTS)..).unwrap_or_default();
+    let mut parts = history.runs(queue, runs).await?;
     parts.retain(|it| it.group.iter().all(|member| members.contains(&member.entry)));
     Ok(Some(Bisection { batch, parts }))
 }
@@ -53,13 +55,13 @@ fn start(it: &Move) -> Option<(u64, RunId)> {
 /// The runs of a batch's parts, by the moves of its members since it failed, oldest first. A member that was
 /// submitted again, or is tested in the line again, is no longer a part of it.
 fn runs_of_parts(batch: RunId, mut members: BTreeSet<EntryId>, moves: &[Move]) -> Vec<RunId> {
-    let mut runs: Vec<RunId> = Vec::new();
+    let (mut runs, mut seen) = (Vec::new(), BTreeSet::new());
     for it in moves.iter().filter(|it| it.run != Some(batch)) {
         if it.from.is_none() || (it.to == PrState::Testing && !it.bisection) {
             members.remove(&it.entry);
         }
         let run = it.run.filter(|_| it.bisection && members.contains(&it.entry));
-        runs.extend(run.filter(|run| !runs.contains(run) && runs.len() < MAX_PARTS));
+        runs.extend(run.filter(|run| seen.insert(*run)));
     }
     runs
 }

@@ -8,14 +8,13 @@ use signalbox_domain::time::Timestamp;
 use signalbox_services::Bisection;
 use signalbox_wording::Named;
 
-use super::QueueAddress;
+use super::{QueueAddress, numbers};
 use crate::model::{Block, Cell, Section, Table};
 use crate::svg::{Piece, cells};
 use crate::text::{ago, span};
 
-/// The most test runs of parts that are drawn, and the most pull requests that are named in a text.
+/// The most test runs of parts that are drawn, the last ones.
 const MOST: usize = 40;
-const NAMED: usize = 20;
 
 /// The section; `None` if no part of the batch was tested.
 pub(super) fn section(
@@ -36,15 +35,13 @@ pub(super) fn section(
     let omitted = bisection.parts.len().saturating_sub(MOST);
     for run in std::iter::once(batch).chain(bisection.parts.iter().skip(omitted)) {
         rows.push((format!("Run {}", run.number), pieces(run, &places)));
-        let ahead: Vec<PrNumber> = contained(run, &places).collect();
-        let ahead = if ahead.is_empty() { "–".to_owned() } else { named(ahead.into_iter()) };
         table.push(
             run.number,
             vec![
                 Cell::number(run.number),
                 Cell::named(&run.status),
-                Cell::text(named(tested(run))),
-                Cell::text(ahead),
+                Cell::text(numbers(tested(run))),
+                Cell::text(numbers(contained(run, &places))),
                 ago(run.started_at, now),
                 Cell::text(span(run.ended_at.unwrap_or(now).since(run.started_at))),
             ],
@@ -67,16 +64,6 @@ pub(super) fn section(
     let links =
         tested(batch).take(super::ROWS).map(|pr| Cell::text(format!("#{pr}")).link(place.pr(pr)));
     Some(section.with(Block::Chart(Box::new(chart), table)).with(Block::Links(links.collect())))
-}
-
-fn named(prs: impl Iterator<Item = PrNumber>) -> String {
-    let mut named: Vec<String> = prs.map(|pr| format!("#{pr}")).collect();
-    let more = named.len().saturating_sub(NAMED);
-    if more > 0 {
-        named.truncate(NAMED);
-        named.push(format!("{more} more"));
-    }
-    named.join(", ")
 }
 
 fn tested(run: &TestRun) -> impl Iterator<Item = PrNumber> {
@@ -108,11 +95,11 @@ fn pieces(run: &TestRun, places: &BTreeMap<PrNumber, usize>) -> Vec<Piece> {
     };
     let own = columns(&mut tested(run));
     let own = own.iter().filter_map(|it| {
-        let title = format!("Run {}: {}: {label}", run.number, named(tested(run)));
+        let title = format!("Run {}: {}: {label}", run.number, numbers(tested(run)));
         piece(it, class, label.to_owned(), title)
     });
     let ahead = columns(&mut contained(run, places));
-    let title = || format!("Run {} is on top of {}", run.number, named(contained(run, places)));
+    let title = || format!("Run {} is on top of {}", run.number, numbers(contained(run, places)));
     let ahead = ahead.iter().filter_map(|it| piece(it, "pale", String::new(), title()));
     ahead.chain(own).collect()
 }

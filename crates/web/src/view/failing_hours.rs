@@ -85,6 +85,10 @@ fn class(count: u64, most: u64) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use signalbox_domain::ids::{EntryId, PrNumber};
+    use signalbox_domain::queue::{Actor, Reason};
+    use uuid::Uuid;
+
     use super::*;
 
     #[test]
@@ -105,5 +109,33 @@ mod tests {
         assert_eq!(notes(Range::days(6)), None);
         assert_eq!(notes(Range::days(13)).as_deref(), Some("last week, in UTC"));
         assert_eq!(notes(Range::days(30)).as_deref(), Some("last 4 weeks, in UTC"));
+    }
+
+    #[test]
+    fn only_whole_weeks_are_counted() {
+        let now = Timestamp::from_unix_seconds(1_764_294_000);
+        let failed = |days| Move {
+            number: 0,
+            ordinal: 0,
+            at: now.minus(Span::days(days)),
+            entry: EntryId(Uuid::from_u128(1)),
+            pr: PrNumber(1),
+            from: Some(PrState::Testing),
+            to: PrState::Failed,
+            reason: Reason::Started,
+            actor: Actor::Queue,
+            run: None,
+            bisection: false,
+            after: Span::ZERO,
+            details: Vec::new(),
+        };
+        let section = section(&[failed(8), failed(6), failed(6)], Range::days(10), now);
+        let Some(Block::Chart(_, table)) = section.expect("a week").blocks.into_iter().next()
+        else {
+            panic!("no chart");
+        };
+        let rows: Vec<Vec<&str>> =
+            table.rows.iter().map(|row| row.cells.iter().map(|it| &*it.text).collect()).collect();
+        assert_eq!(rows, [["Saturday", "01:00", "2"]]);
     }
 }

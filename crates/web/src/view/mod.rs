@@ -35,13 +35,27 @@ pub(crate) mod uploads;
 pub(crate) mod webhooks;
 mod what_if;
 
-use signalbox_domain::ids::{BranchName, RepoName};
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
 
 use crate::model::MenuItem;
 use crate::text::{plain, queue_path, tests_path};
 
 /// The most rows of a table.
 pub(crate) const ROWS: usize = 100;
+
+/// The most pull requests that are named in a text.
+const NAMED: usize = 20;
+
+/// The numbers of pull requests, `–` if there are none: `#1, #2`.
+fn numbers(prs: impl IntoIterator<Item = PrNumber>) -> String {
+    let mut named: Vec<String> = prs.into_iter().map(|pr| format!("#{pr}")).collect();
+    let more = named.len().saturating_sub(NAMED);
+    named.truncate(NAMED);
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    if named.is_empty() { "–".to_owned() } else { named.join(", ") }
+}
 
 /// The queue of an address.
 #[derive(Clone, Debug)]
@@ -56,7 +70,7 @@ impl QueueAddress {
         queue_path(&self.org, page, &self.repo, &self.branch)
     }
 
-    pub(crate) fn pr(&self, pr: signalbox_domain::ids::PrNumber) -> String {
+    pub(crate) fn pr(&self, pr: PrNumber) -> String {
         crate::text::pr_path(&self.org, &self.repo, &self.branch, pr)
     }
 

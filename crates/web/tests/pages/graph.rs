@@ -196,3 +196,19 @@ async fn pull_requests_that_pass_by_a_later_run_are_no_batch() {
     let columns: Vec<[&str; 2]> = cells.chunks(5).map(|row| [&*row[3], &*row[4]]).collect();
     assert_eq!(columns, [["–", "–"], ["–", "–"], ["#3", "#1, #2"]], "{cells:?}");
 }
+
+#[actix_web::test]
+async fn at_most_five_hundred_are_drawn_and_the_others_are_counted() {
+    let house = parallel(26, 20).await;
+    let page = graph(&house, "&lanes=unfolded").await;
+    assert_eq!(boxes(&page, "node-active").len(), 500);
+    assert!(
+        page.contains("At most 500 pull requests are drawn: 20 more are in test runs."),
+        "{page}"
+    );
+    let folded = graph(&house, "").await;
+    assert_eq!(boxes(&folded, "node-active").len(), 26);
+    assert!(!folded.contains("At most 500"), "every lane is drawn: {folded}");
+    let last = graph(&house, "&lane=520").await;
+    assert_eq!(boxes(&last, "node-active").len(), 20);
+}

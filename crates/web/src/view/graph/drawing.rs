@@ -8,7 +8,7 @@ use super::units::{Drawn, MOST_WAITING, Unit};
 use super::{class, counted, waiting_path};
 use crate::svg::{Chart, Line, Rect, Text, shape};
 use crate::text::plain;
-use crate::view::QueueAddress;
+use crate::view::{QueueAddress, numbers};
 
 const LARGE: Sizes = Sizes { width: 150, height: 44, gap_x: 34, gap_y: 14, columns: 6 };
 const SMALL: Sizes = Sizes { width: 96, height: 22, gap_x: 14, gap_y: 6, columns: 10 };
@@ -168,8 +168,7 @@ fn small(
         let lane = format!("{}&lane={}", place.path("queue/graph"), last.entry.pr);
         (format!("Lane of #{pr}, {} test runs: {states}", unit.runs), lane)
     } else if others > 0 {
-        let named = unit.entries.iter().take(20).map(|it| format!("#{}", it.entry.pr));
-        let named = named.collect::<Vec<_>>().join(", ");
+        let named = numbers(unit.entries.iter().map(|it| it.entry.pr));
         (format!("Batch: {named}: {states}"), place.pr(pr))
     } else {
         let title = plain(&first.entry.pull_request.title, TITLE);

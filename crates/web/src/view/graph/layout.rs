@@ -59,8 +59,10 @@ pub(super) fn lanes(nodes: &[Node]) -> Vec<usize> {
         let joined: BTreeSet<usize> =
             node.ahead.iter().filter_map(|ahead| lanes.get(*ahead).copied()).collect();
         let lane = joined.first().copied().unwrap_or(at);
-        for known in lanes.iter_mut().filter(|known| joined.contains(known)) {
-            *known = lane;
+        if joined.len() > 1 {
+            for known in lanes.iter_mut().filter(|known| joined.contains(known)) {
+                *known = lane;
+            }
         }
         lanes.push(lane);
     }

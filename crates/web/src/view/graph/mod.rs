@@ -10,7 +10,7 @@ use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{EntryView, PrState, QueueView};
 use signalbox_wording::Named;
 
-use super::QueueAddress;
+use super::{QueueAddress, numbers};
 use crate::model::{Block, Cell, Page, Section, Table};
 use units::{Drawn, MOST, Unit};
 
@@ -170,20 +170,16 @@ fn lane_row(place: &QueueAddress, unit: &Unit<'_>) -> Vec<Cell> {
 }
 
 fn entry_row(place: &QueueAddress, entry: &EntryView<'_>, unit: Option<&Unit<'_>>) -> Vec<Cell> {
-    let list = |prs: Vec<PrNumber>| {
-        let named: Vec<String> = prs.iter().take(20).map(|pr| format!("#{pr}")).collect();
-        if named.is_empty() { "–".to_owned() } else { named.join(", ") }
-    };
     let run = unit.and_then(|it| it.run);
-    let together = run.map(|it| it.group.iter().map(|it| it.pr).collect()).unwrap_or_default();
-    let ahead = run.map(|it| it.ahead.iter().map(|(_, pr)| *pr).collect()).unwrap_or_default();
+    let together = run.into_iter().flat_map(|it| it.group.iter().map(|it| it.pr));
+    let ahead = run.into_iter().flat_map(|it| it.ahead.iter().map(|(_, pr)| *pr));
     let position = entry.position.map_or_else(|| "–".to_owned(), |it| it.to_string());
     vec![
         Cell::number(position),
         super::queue::titled(entry.entry, place),
         Cell::named(&entry.state),
-        Cell::text(list(together)),
-        Cell::text(list(ahead)),
+        Cell::text(numbers(together)),
+        Cell::text(numbers(ahead)),
     ]
 }
 
