@@ -7,6 +7,7 @@
 //! their reasons.
 
 mod batch;
+mod bisection_runs;
 mod capacity;
 mod command;
 mod composition;
@@ -57,6 +58,7 @@ mod view;
 mod wait_reason;
 mod waiting;
 
+pub use bisection_runs::{bisected_run, runs_of_parts};
 pub use capacity::InvalidCapacity;
 pub use command::{Actor, Command, Submission, SubmissionBuilder};
 pub use composition::{
