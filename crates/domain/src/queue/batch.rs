@@ -2,6 +2,7 @@
 
 use crate::time::{Span, Timestamp};
 
+use super::lane_index::Lane;
 use super::lanes::{meet, obstacle};
 use super::order::OrderKey;
 use super::{Entry, LinePosition, Mode, Queue, Targets, pretest};
@@ -133,27 +134,27 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
     let Some(first) = group.first().copied() else { return false };
     let start = OrderKey::of(first);
     let depends_on_ahead_only = |entry: &Entry, group: &[&Entry]| {
-        let between = queue.before(OrderKey::of(entry));
+        let lane = Lane::of(queue, entry);
+        let between = queue.lane_before(&lane, OrderKey::of(entry));
         let mut between = between.take_while(|other| OrderKey::of(other) >= start);
         between.all(|other| {
             !meet(Mode::Parallel, other, entry) || group.iter().any(|it| it.id == other.id)
         })
     };
-    for entry in queue.behind(start) {
-        if is_full(queue, group) {
-            return false;
-        }
-        let of_lane = group.iter().filter(|member| meet(Mode::Parallel, member, entry)).count();
-        if of_lane == 0 {
-            continue;
-        }
+    let mut lane = Lane::of(queue, first);
+    let mut last = start;
+    while !is_full(queue, group) {
+        let meets = |member: &&Entry, entry: &Entry| meet(Mode::Parallel, member, entry);
+        let of_lane = |entry: &&Entry| group.iter().any(|member| meets(member, entry));
+        let Some(entry) = queue.lane_behind(&lane, last).find(of_lane) else { return false };
+        last = OrderKey::of(entry);
         // An entry that shares a target with only some members must not wait for the others.
-        let with_all = of_lane == group.len();
-        if with_all
+        if group.iter().all(|member| meets(member, entry))
             && may_join(queue, entry)
             && depends_on_ahead_only(entry, group)
             && obstacle(queue, entry, group).is_none()
         {
+            lane.join(entry);
             group.push(entry);
         } else if !entry.is_held() && !matches!(entry.place, LinePosition::Waiting { .. }) {
             return true;

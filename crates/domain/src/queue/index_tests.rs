@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::super::batch::gather;
 use super::super::{
     ChangeSource, Command, Dependency, DependencyState, Entry, EntryState, LinePosition, Mode,
     Queue, RequestedState, Settings, SettingsPatch, TestRun, next_deadline,
@@ -276,6 +277,37 @@ fn check_runs(queue: &Queue) {
     assert_eq!(found, failed.map(|run| run.id).collect());
 }
 
+/// The pull requests that would start with an entry, or what it waits for.
+fn start_of(queue: &Queue, entry: &Entry) -> Result<Vec<PrNumber>, Option<PrNumber>> {
+    match group_from(queue, entry, queue.header.created_at) {
+        Ok(Next::Start(group)) => Ok(group.iter().map(|it| it.pr).collect()),
+        Ok(Next::Wait(_)) => Err(None),
+        Err(by) => Err(Some(by.pr)),
+    }
+}
+
+fn check_lanes(queue: &Queue, restored: &Queue) {
+    assert_eq!(queue.lanes, restored.lanes);
+    let mut searched = queue.clone();
+    searched.forget_lanes();
+    for entry in in_line(queue) {
+        let pr = entry.pr;
+        let found = dependencies(queue, entry, &[]);
+        assert_eq!(found, dependencies(&searched, entry, &[]), "what #{pr} depends on");
+        if entry.waits_in_line() {
+            assert_eq!(start_of(queue, entry), start_of(&searched, entry), "starts with #{pr}");
+            let gathered = |queue: &Queue| {
+                let (group, until) = gather(queue, entry, queue.header.created_at);
+                (group.iter().map(|it| it.pr).collect::<Vec<_>>(), until)
+            };
+            assert_eq!(gathered(queue), gathered(&searched), "the batch of #{pr}");
+        }
+    }
+    for run in queue.runs() {
+        assert_eq!(may_be_absolved(queue, run), may_be_absolved(&searched, run));
+    }
+}
+
 fn check_turns(queue: &Queue) {
     let mut rebuilt = queue.clone();
     crate::queue::turns::rebuild(&mut rebuilt);
@@ -318,6 +350,7 @@ proptest! {
             let queue = &world.queue;
             let parts = (queue.entries_in_order().cloned(), queue.runs().cloned());
             let restored = Queue::restore(queue.header.clone(), parts.0, parts.1);
+            check_lanes(queue, &restored);
             for queue in [queue, &restored] {
                 check_waiting(queue);
                 check_runs(queue);

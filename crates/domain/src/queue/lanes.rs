@@ -11,6 +11,7 @@ use crate::ids::{EntryId, PrNumber};
 use crate::time::Timestamp;
 
 use super::capacity::Capacities;
+use super::lane_index::Lane;
 use super::order::OrderKey;
 use super::started::{Placed, Rank};
 use super::{
@@ -179,7 +180,8 @@ pub(super) fn blocker<'a>(queue: &'a Queue, entry: &'a Entry) -> Option<&'a Entr
 /// The nearest entry that this one depends on and that it cannot be built on now, leaving out the
 /// members of its own group.
 pub(super) fn obstacle<'a>(queue: &'a Queue, entry: &Entry, group: &[&Entry]) -> Option<&'a Entry> {
-    queue.obstacles_before(OrderKey::of(entry)).find(|other| {
+    let lane = Lane::of(queue, entry);
+    queue.lane_obstacles(&lane, OrderKey::of(entry)).find(|other| {
         meet(queue.mode(), other, entry)
             && !group.iter().any(|it| it.id == other.id)
             && !can_be_built_on(queue, other, entry)
@@ -296,6 +298,26 @@ pub(super) fn contained<'a>(queue: &'a Queue, group: &[&'a Entry]) -> Contained<
 /// Walks up the line from the entry. What a found entry depends on is known from its own start and
 /// is not compared again, so that usually few entries are compared.
 pub(super) fn dependencies(queue: &Queue, entry: &Entry, group: &[&Entry]) -> Vec<Rank> {
+    let is_direct = |other: &Entry| {
+        meet(Mode::Parallel, other, entry) && !group.iter().any(|member| member.id == other.id)
+    };
+    let with_own = |found: &[Rank], rank: Rank, other: &Entry| match queue.started.under(rank) {
+        Some(under) => united(found, under),
+        None => united(found, &dependencies(queue, other, &[])),
+    };
+    let lane = Lane::of(queue, entry);
+    if let Some(ranks) = queue.lane_ranks(&lane, OrderKey::of(entry)) {
+        let mut found = Vec::new();
+        for rank in ranks {
+            if found.binary_search(&rank).is_err()
+                && let Some(other) = queue.started.at(rank).filter(|other| is_direct(other))
+            {
+                found = united(&with_own(&found, rank, other), &[rank]);
+            }
+        }
+        found.retain(|rank| queue.started.at(*rank).is_some());
+        return found;
+    }
     let mut found = Vec::new();
     let mut through_others: Vec<Rank> = Vec::new();
     for (rank, other) in queue.started.before(Rank::of(entry.place)).rev() {
@@ -303,14 +325,9 @@ pub(super) fn dependencies(queue: &Queue, entry: &Entry, group: &[&Entry]) -> Ve
         while through_others.pop_if(|next| *next > rank).is_some() {}
         if through_others.pop_if(|next| *next == rank).is_some() {
             found.push(rank);
-        } else if meet(Mode::Parallel, &other.entry, entry)
-            && !group.iter().any(|member| member.id == other.entry.id)
-        {
+        } else if is_direct(&other.entry) {
             found.push(rank);
-            through_others = match queue.started.under(rank) {
-                Some(under) => united(&through_others, under),
-                None => united(&through_others, &dependencies(queue, &other.entry, &[])),
-            };
+            through_others = with_own(&through_others, rank, &other.entry);
         }
     }
     found.reverse();
@@ -439,7 +456,11 @@ pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
     }
     // One more group can still be built on it.
     let behind = members.last().map(|last| OrderKey::of(last))?;
-    let next = queue.behind(behind).find(|entry| {
+    let mut lane = Lane::of(queue, members.first()?);
+    for member in &members {
+        lane.join(member);
+    }
+    let next = queue.lane_behind(&lane, behind).find(|entry| {
         entry.waits_in_line() && members.iter().any(|member| meet(queue.mode(), member, entry))
     });
     let is_held = |next: &Entry| {
@@ -455,7 +476,8 @@ pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
 /// others, on a failed entry behind that run which nothing can be built on.
 fn waits_for(queue: &Queue, failed: &TestRun, entry: &Entry, seen: &mut BTreeSet<EntryId>) -> bool {
     let contains_it = |run: &TestRun| failed.group.iter().any(|member| run.contains(member.pr));
-    let before = queue.before(OrderKey::of(entry));
+    let lane = Lane::of(queue, entry);
+    let before = queue.lane_before(&lane, OrderKey::of(entry));
     before.filter(|other| meet(queue.mode(), other, entry)).any(|other| match &other.state {
         EntryState::PendingFailure { run, .. } => {
             queue.run(*run).is_some_and(contains_it) && !can_be_built_on(queue, other, entry)

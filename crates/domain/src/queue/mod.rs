@@ -28,6 +28,7 @@ mod invariant;
 mod journal;
 mod justified;
 mod landing;
+mod lane_index;
 mod lanes;
 mod management;
 mod metrics;

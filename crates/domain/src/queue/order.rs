@@ -55,6 +55,16 @@ pub(super) struct OrderKey {
 }
 
 impl OrderKey {
+    /// The key ahead of all others.
+    pub(super) const FIRST: Self = Self {
+        class: 0,
+        major: 0,
+        turn: 0,
+        minor: Timestamp::from_unix_micros(i64::MIN),
+        tie: 0,
+        entry: EntryId(uuid::Uuid::nil()),
+    };
+
     pub(super) fn of(entry: &Entry) -> Self {
         let key =
             |class, major, minor, tie| Self { class, major, turn: 0, minor, tie, entry: entry.id };
@@ -76,15 +86,7 @@ impl OrderKey {
     /// The key between the line and the entries outside it: it sorts behind every entry in the
     /// line.
     pub(super) const fn first_outside() -> Self {
-        let entry = EntryId(uuid::Uuid::nil());
-        Self {
-            class: 3,
-            major: 0,
-            turn: 0,
-            minor: Timestamp::from_unix_micros(i64::MIN),
-            tie: 0,
-            entry,
-        }
+        Self { class: 3, ..Self::FIRST }
     }
 
     /// The key ahead of the entries that wait with this priority.
@@ -100,6 +102,12 @@ impl OrderKey {
     /// Whether this is the key of an entry that keeps its place in the line.
     pub(super) const fn keeps_its_place(&self) -> bool {
         self.class < 2
+    }
+
+    /// Whether its entry is at the front, and its number there, if this is the key of one that keeps its
+    /// place in the line.
+    pub(super) fn place(&self) -> Option<(bool, u64)> {
+        self.keeps_its_place().then_some((self.class == 0, self.major))
     }
 
     pub(super) const fn entry(&self) -> EntryId {

@@ -1,5 +1,4 @@
-//! Index of the entries that have or had a run: their order, what each is built on, and which of
-//! them keep later entries from being built.
+//! Index of the entries that have or had a run: their order, and what each is built on.
 //!
 //! Like [`Waiting`](super::waiting::Waiting) this is derived from the queue and no part of its
 //! state.
@@ -12,7 +11,7 @@ use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use crate::ids::{RunId, Sha};
 
 use super::order::OrderKey;
-use super::{Change, Entry, EntryState, LinePosition, Queue, TestRun};
+use super::{Change, Entry, LinePosition, Queue, TestRun};
 
 /// The position of an entry that keeps its place in the line. Ranks sort like the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +30,11 @@ impl Rank {
             LinePosition::Waiting { .. } | LinePosition::Outside => return None,
         };
         Some(Self { at_front: std::cmp::Reverse(at_front), number })
+    }
+
+    /// The rank of the entry with this key; `None` for an entry without one.
+    pub(super) fn of_key(key: &OrderKey) -> Option<Self> {
+        key.place().map(|(at_front, number)| Self { at_front: std::cmp::Reverse(at_front), number })
     }
 }
 
@@ -60,8 +64,6 @@ pub(super) struct Started {
     /// For each entry with a run in PARALLEL mode, what it depended on when the run was started,
     /// directly or through others, in line order. Some of it may have left since.
     under: RedBlackTreeMapSync<Rank, Arc<[Rank]>>,
-    /// Entries in the line that some later entry cannot be built on.
-    obstacles: RedBlackTreeSetSync<OrderKey>,
     /// The number of entries that are bisected beside the line.
     pub(super) aside: usize,
 }
@@ -73,7 +75,6 @@ impl Default for Started {
             of_run: RedBlackTreeSetSync::new_sync(),
             restarted: RedBlackTreeSetSync::new_sync(),
             under: RedBlackTreeMapSync::new_sync(),
-            obstacles: RedBlackTreeSetSync::new_sync(),
             aside: 0,
         }
     }
@@ -148,21 +149,9 @@ impl Started {
         }
     }
 
-    /// Notes whether an entry at this place is one that some later entry cannot be built on.
-    pub(super) fn set_obstacle(&mut self, key: OrderKey, is_obstacle: bool) {
-        if self.obstacles.contains(&key) == is_obstacle {
-            return;
-        }
-        if is_obstacle {
-            self.obstacles.insert_mut(key);
-        } else {
-            self.obstacles.remove_mut(&key);
-        }
-    }
-
-    /// The obstacles ahead of this key, nearest first.
-    pub(super) fn obstacles_before(&self, key: OrderKey) -> impl Iterator<Item = &OrderKey> {
-        self.obstacles.range(..key).rev()
+    /// The entry at this rank.
+    pub(super) fn at(&self, rank: Rank) -> Option<&Entry> {
+        self.places.get(&rank).map(|placed| &*placed.entry)
     }
 
     /// The entries ahead of this rank, or all of them for `None`, in line order.
@@ -212,7 +201,11 @@ impl Started {
     }
 }
 
-fn exchange<T: Ord + Copy>(set: &mut RedBlackTreeSetSync<T>, old: Option<T>, new: Option<T>) {
+pub(super) fn exchange<T: Ord + Copy>(
+    set: &mut RedBlackTreeSetSync<T>,
+    old: Option<T>,
+    new: Option<T>,
+) {
     if old == new {
         return;
     }
@@ -231,28 +224,9 @@ impl Queue {
         keys.filter_map(|key| self.entry(key.entry())).filter(|entry| !entry.is_held())
     }
 
-    /// The entries ahead of this key that some later entry cannot be built on, nearest first.
-    pub(super) fn obstacles_before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
-        self.started.obstacles_before(key).filter_map(|key| self.entry(key.entry()))
-    }
-
     /// The entries in the line behind this key, nearest first.
     pub(super) fn behind(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
         let places = (Bound::Excluded(key), Bound::Excluded(OrderKey::first_outside()));
         self.line.range(places).filter_map(|key| self.entry(key.entry()))
-    }
-}
-
-/// Whether some later entry cannot be built on this one, which has this run: it is in the line,
-/// candidates contain it, and it has no candidate, may still fail for reasons of its own, or is a
-/// part of a split batch.
-pub(super) fn is_obstacle(entry: &Entry, run: Option<&TestRun>) -> bool {
-    let built = run.is_some_and(|run| run.candidate.is_some());
-    match &entry.state {
-        EntryState::NotReady | EntryState::Ended(_) => false,
-        EntryState::Pending { held_by, .. } => held_by.is_none(),
-        EntryState::Testing { .. } => !built || run.is_some_and(|run| run.bisection),
-        EntryState::TestsPassed { .. } => !built,
-        EntryState::PendingFailure { .. } => true,
     }
 }

@@ -12,9 +12,10 @@ use crate::words::words;
 
 use super::ended::RunsByStatus;
 use super::host_health::HostHealth;
+use super::lane_index::LaneIndex;
 use super::management::Management;
 use super::order::OrderKey;
-use super::started::{Started, is_obstacle};
+use super::started::Started;
 use super::turns::Turns;
 use super::usage::Usage;
 use super::waiting::Waiting;
@@ -251,6 +252,7 @@ pub struct Queue {
     most_left: usize,
     pub(super) waiting: Waiting,
     pub(super) started: Started,
+    pub(super) lanes: LaneIndex,
     pub(super) turns: Turns,
     pub(super) by_status: RunsByStatus,
 }
@@ -320,6 +322,7 @@ impl Queue {
         entries: impl IntoIterator<Item = Entry>,
         runs: impl IntoIterator<Item = TestRun>,
     ) -> Self {
+        let lanes = LaneIndex::new(&header.settings);
         let mut queue = Self {
             header,
             entries: HashTrieMapSync::new_with_hasher_and_ptr_kind(Hashing::default()),
@@ -330,6 +333,7 @@ impl Queue {
             most_left: MOST_LEFT,
             waiting: Waiting::default(),
             started: Started::default(),
+            lanes,
             turns: Turns::default(),
             by_status: RunsByStatus::default(),
         };
@@ -407,7 +411,6 @@ impl Queue {
         if old_key != Some(key) {
             if let Some(old) = old_key {
                 self.line.remove_mut(&old);
-                self.started.set_obstacle(old, false);
             }
             self.line.insert_mut(key);
         }
@@ -416,7 +419,7 @@ impl Queue {
             self.left.remove_mut(&entry.pr);
         }
         let run = entry.state.run().and_then(|run| self.runs.get(&run)).map(AsRef::as_ref);
-        self.started.set_obstacle(key, is_obstacle(&entry, run));
+        self.lanes.replace(old.as_deref(), Some(&entry), run);
         self.started.replace(old.as_deref(), Some(&entry), run);
         self.waiting.replace(old.as_deref(), Some(&entry));
         self.turns.replace(&self.header.settings, old.as_deref(), Some(&entry));
@@ -430,7 +433,7 @@ impl Queue {
         self.line.remove_mut(&key);
         self.numbers.remove_mut(&old.id);
         self.entries.remove_mut(&old.pr);
-        self.started.set_obstacle(key, false);
+        self.lanes.replace(Some(&old), None, None);
         self.started.replace(Some(&old), None, None);
         self.waiting.replace(Some(&old), None);
         self.turns.replace(&self.header.settings, Some(&old), None);
@@ -476,7 +479,7 @@ impl Queue {
     fn built(&mut self, pr: PrNumber, run: &TestRun) {
         let of_it = |entry: &&Arc<Entry>| entry.state.run() == Some(run.id);
         let Some(entry) = self.entries.get(&pr).filter(of_it).cloned() else { return };
-        self.started.set_obstacle(OrderKey::of(&entry), is_obstacle(&entry, Some(run)));
+        self.lanes.replace(Some(&entry), Some(&entry), Some(run));
         self.started.replace(Some(&entry), Some(&entry), Some(run));
     }
 

@@ -132,6 +132,11 @@ impl TargetSet {
         (0..self.len()).map(|at| self.name(at))
     }
 
+    /// The hashes of the names, in order.
+    pub(super) const fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
     fn name(&self, at: usize) -> &str {
         let end_of = |at: usize| self.ends.get(at).copied().unwrap_or_default();
         let start = at.checked_sub(1).map_or(0, end_of);

@@ -246,6 +246,7 @@ fn update(
             != header.settings.impacted_target_rules
             || settings.merge_method != header.settings.merge_method;
         builder.queue.header.settings = settings;
+        builder.queue.index_lanes();
         if has_other_shares {
             advance::turns_changed(builder);
         }

@@ -89,6 +89,9 @@ pub(super) fn first_to_land(queue: &Queue) -> (Option<RunId>, Vec<(Numbered, PrN
             waiting.push((numbered, pr));
         } else if queue.started.of_run(run.id).next().is_some() {
             first = first.into_iter().chain([(live, numbered)]).min();
+            if live <= 1 {
+                break;
+            }
         }
     }
     (first.map(|(_, (_, id))| id), waiting)
