@@ -245,7 +245,7 @@ pub async fn another_organization_sees_nothing(stores: &Stores) {
     let scope = MetricsScope { org, repo: None };
     assert!(reads.depths(scope).await.expect("a read").is_empty());
     let long_ago = sample.world.at.minus(Span::hours(100));
-    assert!(reads.moves_since(scope, long_ago).await.expect("a read").is_empty());
+    assert!(reads.moves_since(queue, long_ago).await.expect("a read").is_empty());
     assert!(stores.account.repos.find(org, repo).await.expect("a read").is_none());
     let before = sample.load().await.1;
     let mine = sample.queue;

@@ -1,7 +1,7 @@
 //! The contract of the read store.
 
 use signalbox_domain::ids::{PrNumber, RepoId};
-use signalbox_domain::ports::{MetricsScope, Stores};
+use signalbox_domain::ports::{MetricsScope, QueueRef, Stores};
 use signalbox_domain::queue::{Decision, PrState, Stay};
 use signalbox_domain::time::Span;
 use uuid::Uuid;
@@ -44,16 +44,23 @@ pub async fn moves_are_in_order(stores: &Stores) {
         PrState::Merged,
     ];
     let scope = MetricsScope { org: sample.queue.org, repo: Some(sample.repository.id) };
-    let moves = stores.queue.reads.moves_since(scope, beginning).await.expect("moves");
+    let moves = stores.queue.reads.moves_since(sample.queue, beginning).await.expect("moves");
     assert_eq!(states(&moves), path);
     let later = sample.world.at.plus(Span::hours(1));
-    let none = stores.queue.reads.moves_since(scope, later).await;
+    let none = stores.queue.reads.moves_since(sample.queue, later).await;
+    assert!(none.expect("moves").is_empty());
+    let other = sample.new_queue("other");
+    stores.queue.queues.create(&other).await.expect("a queue");
+    let other = QueueRef { id: other.header.id, ..sample.queue };
+    let none = stores.queue.reads.moves_since(other, beginning).await;
     assert!(none.expect("moves").is_empty());
     // Metrics read the same from columns of their own.
     let mut stays = stores.queue.reads.stays_since(scope, beginning).await.expect("stays");
     stays.sort_by_key(|(_, stay)| path.iter().position(|state| *state == stay.state));
-    let expected: Vec<_> =
-        moves.iter().filter_map(|it| Some((it.queue, Stay::of(it.at, &it.decision)?))).collect();
+    let expected: Vec<_> = moves
+        .iter()
+        .filter_map(|it| Some((sample.queue, Stay::of(it.at, &it.decision)?)))
+        .collect();
     assert_eq!(stays, expected);
     assert_eq!(stays.len(), path.len() - 1);
     let none = stores.queue.reads.stays_since(scope, later).await;

@@ -84,26 +84,23 @@ impl ReadStore for Store {
 
     async fn moves_since(
         &self,
-        scope: MetricsScope,
+        queue: QueueRef,
         since: Timestamp,
     ) -> Result<Vec<MoveRecord>, StoreError> {
-        let mut conn = self.connection(scope.org).await?;
-        let mut query = entry_moves::table
-            .filter(entry_moves::org_id.eq(Sql(scope.org)))
+        let mut conn = self.connection(queue).await?;
+        // The index of a queue's moves has the state before the time.
+        let states = PrState::ALL.iter().map(|state| state.as_str());
+        let rows: Vec<(Timestamp, Kept<MoveDocument>)> = entry_moves::table
+            .filter(entry_moves::queue_id.eq(Sql(queue.id)))
+            .filter(entry_moves::org_id.eq(Sql(queue.org)))
+            .filter(entry_moves::to_state.eq_any(states))
             .filter(entry_moves::at.ge(Sql(since)))
             .order((entry_moves::at, entry_moves::number, entry_moves::ordinal))
-            .select((entry_moves::queue_id, entry_moves::at, entry_moves::document))
-            .into_boxed();
-        if let Some(repo) = scope.repo {
-            query = query.filter(entry_moves::repo_id.eq(Sql(repo)));
-        }
-        let rows: Vec<(QueueId, Timestamp, Kept<MoveDocument>)> =
-            query.load(&mut conn).await.map_err(DbError::from)?;
-        let read = |(id, at, Kept(MoveDocument { decision }))| MoveRecord {
-            queue: QueueRef { org: scope.org, id },
-            at,
-            decision,
-        };
+            .select((entry_moves::at, entry_moves::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let read = |(at, Kept(MoveDocument { decision }))| MoveRecord { at, decision };
         Ok(rows.into_iter().map(read).collect())
     }
 

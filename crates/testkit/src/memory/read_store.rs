@@ -40,20 +40,12 @@ impl ReadStore for MemoryDatabase {
 
     async fn moves_since(
         &self,
-        scope: MetricsScope,
+        queue: QueueRef,
         since: Timestamp,
     ) -> Result<Vec<MoveRecord>, StoreError> {
         let tables = self.tables();
-        let mut moves: Vec<MoveRecord> = tables
-            .queues
-            .values()
-            .filter(|row| is_in(row, scope))
-            .flat_map(moves)
-            .filter(|seen| seen.at >= since)
-            .collect();
-        // Stable, so that the moves of one step keep their order.
-        moves.sort_by_key(|seen| seen.at);
-        Ok(moves)
+        let row = tables.queue(queue);
+        Ok(row.into_iter().flat_map(moves).filter(|seen| seen.at >= since).collect())
     }
 
     async fn stays_since(
@@ -61,8 +53,11 @@ impl ReadStore for MemoryDatabase {
         scope: MetricsScope,
         since: Timestamp,
     ) -> Result<Vec<(QueueRef, Stay)>, StoreError> {
-        let moves = self.moves_since(scope, since).await?;
-        Ok(moves.iter().filter_map(|it| Some((it.queue, Stay::of(it.at, &it.decision)?))).collect())
+        let tables = self.tables();
+        let rows = tables.queues.values().filter(|row| is_in(row, scope));
+        let moves = rows.flat_map(|row| moves(row).map(|it| (row.reference(), it)));
+        let stays = moves.filter_map(|(queue, it)| Some((queue, Stay::of(it.at, &it.decision)?)));
+        Ok(stays.filter(|(_, stay)| stay.at >= since).collect())
     }
 
     async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError> {
@@ -95,13 +90,12 @@ fn is_in(row: &QueueRow, scope: MetricsScope) -> bool {
 
 /// A queue's changes of state, oldest first.
 fn moves(row: &QueueRow) -> impl Iterator<Item = MoveRecord> {
-    let queue = row.reference();
-    row.journal.values().flat_map(move |record| {
+    row.journal.values().flat_map(|record| {
         record
             .decisions
             .iter()
             .filter(|it| matches!(it, Decision::Moved(_)))
-            .map(move |decision| MoveRecord { queue, at: record.at, decision: decision.clone() })
+            .map(move |decision| MoveRecord { at: record.at, decision: decision.clone() })
     })
 }
 

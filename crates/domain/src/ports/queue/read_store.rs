@@ -32,8 +32,6 @@ pub struct QueueDepth {
 /// A change of state, from the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoveRecord {
-    /// The queue.
-    pub queue: QueueRef,
     /// The time of the change.
     pub at: Timestamp,
     /// Always [`Decision::Moved`].
@@ -57,10 +55,10 @@ pub trait ReadStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<JournalRecord>, StoreError>;
 
-    /// Changes of state at or after `since`, oldest first.
+    /// A queue's changes of state at or after `since`, oldest first.
     async fn moves_since(
         &self,
-        scope: MetricsScope,
+        queue: QueueRef,
         since: Timestamp,
     ) -> Result<Vec<MoveRecord>, StoreError>;
 
