@@ -56,14 +56,20 @@ pub(crate) struct Fresh {
 impl Fresh {
     /// A new one. PostgreSQL is started for it, and stopped with it.
     pub(crate) async fn new(setup: &Setup, on: On) -> Result<Self, Failure> {
+        let server = (on == On::Postgres).then(Server::start);
+        Self::on(setup, server).await
+    }
+
+    /// A new one on a PostgreSQL with fsync.
+    pub(crate) async fn with_fsync(setup: &Setup) -> Result<Self, Failure> {
+        Self::on(setup, Some(Server::start_with_fsync())).await
+    }
+
+    async fn on(setup: &Setup, server: Option<Server>) -> Result<Self, Failure> {
         let folder = setup.folder()?;
-        let (url, server) = match on {
-            On::Sqlite => (format!("sqlite://{}", folder.path().join("bench.db").display()), None),
-            On::Postgres => {
-                let server = Server::start();
-                (server.create_database(), Some(server))
-            }
-        };
+        let on = if server.is_some() { On::Postgres } else { On::Sqlite };
+        let file = || format!("sqlite://{}", folder.path().join("bench.db").display());
+        let url = server.as_ref().map_or_else(file, Server::create_database);
         let database = signalbox_persistence::connect(&url).await.during("the database")?;
         database.migrate().await.during("the schema")?;
         // Fills tables without their constraints, and vacuums.

@@ -6,6 +6,7 @@
 
 mod database;
 mod disk;
+mod earlier;
 mod failure;
 mod flaky_data;
 mod flaky_seed;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::earlier::Earlier;
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::report::Report;
@@ -50,13 +52,17 @@ fn main() -> ExitCode {
 
 async fn run(options: &Options) -> Result<(), Failure> {
     let wanted = operations::wanted(&options.operations)?;
+    let earlier = options.against.as_deref().map(Earlier::read).transpose()?;
     let setup = Setup::new(options)?;
     let mut report = Report::new(&setup);
     for operation in wanted {
         tell(&format!("{} …", operation.name()));
         operation.run(&setup, &mut report).await?;
     }
-    let table = report.table();
+    let mut table = report.table();
+    if let Some(earlier) = earlier {
+        table = format!("{table}\n{}", earlier.compared(report.rows()));
+    }
     // A closed pipe at the other end is no reason to fail.
     drop(write!(std::io::stdout().lock(), "{table}"));
     report.write_json(&options.json)

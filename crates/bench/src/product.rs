@@ -53,27 +53,17 @@ pub(crate) struct Product {
 impl Product {
     /// On that database, which has its schema.
     pub(crate) async fn on(database: &Database) -> Result<Self, Failure> {
-        let stores = database.stores();
-        let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
-        let started = signalbox_domain::ports::Clock::now(clock.as_ref());
+        let clock = Arc::new(SystemClock);
         let host = Arc::new(FakeHost::new(clock.clone(), |_| CheckConclusion::Success));
         let name = RepoName::parse("git.test/acme/calc").during("a repository")?;
         host.add_repository(&name, &[("file", "text")]);
-        let host_id = HostId::new("git.test").during("a host")?;
-        let context = Context {
-            stores: stores.clone(),
-            hosts: Arc::new(FakeHosts::one(&host_id, host.clone())),
-            clock: clock.clone(),
-            ids: ids.clone(),
-            observer: Arc::new(PrometheusObserver::new("bench", started)),
-            events: Arc::new(EventPayloads::default()),
-            notifier: Arc::new(Quiet),
-        };
+        let stores = database.stores();
+        let created_at = signalbox_domain::ports::Clock::now(clock.as_ref());
         let slug = OrgSlug::new("acme").during("an organization")?;
-        let org = Org { id: OrgId(ids.new_id()), slug, created_at: started };
+        let org = Org { id: OrgId(RandomIds.new_id()), slug, created_at };
         let org = stores.account.orgs.create(&org).await.during("an organization")?;
         let repository = Repository {
-            id: signalbox_domain::ids::RepoId(ids.new_id()),
+            id: signalbox_domain::ids::RepoId(RandomIds.new_id()),
             org: org.id,
             name,
             path: None,
@@ -83,68 +73,17 @@ impl Product {
             stores.account.repos.register(&repository, false).await.during("a repository")?;
         let (token, text) = token(&org, 0);
         stores.account.tokens.insert(&token).await.during("a token")?;
-        let tokens = (stores.account.tokens.clone(), stores.account.orgs.clone());
-        let authenticator = Arc::new(Authenticator::new(tokens.0, tokens.1, clock.clone()));
-        let caller = authenticator.authenticate(&text, HERE).await.during("a token")?;
+        let api = api(stores.clone(), host.clone())?;
+        let caller = api.authenticator.authenticate(&text, HERE).await.during("a token")?;
         let Some(caller) = caller else {
             return Err(Failure::new("a token", "is not recognized"));
         };
-        let links = TestLinks { public_url: "http://localhost".to_owned(), ticket_url: None };
-        let service = Arc::new(FlakyService::new(context.clone()));
-        let parts = UploadParts {
-            blobs: Arc::new(MemoryBlobs::new(clock.clone())),
-            reader: Arc::new(Reports::default()),
-            sink: service.clone(),
-            quarantine: service.clone(),
-        };
-        let uploads = UploadService::new(context.clone(), parts, UploadLimits::default());
-        let hooks = Arc::new(FakeWebhooks::default());
-        let parts = WebhookParts {
-            log: hooks.clone(),
-            catalog: hooks.clone(),
-            sender: hooks.clone(),
-            secrets: hooks,
-        };
-        let webhooks = WebhookService::new(context.clone(), parts, WebhookLimits::default());
-        let queues = Arc::new(QueueService::new(context.clone()));
-        let api = Api {
-            events: EventsApi {
-                service: Arc::new(EventService::new(
-                    context.stores.webhook.event_log.clone(),
-                    context.repositories(),
-                )),
-                hub: EventHub::default(),
-                catalog: DescribedEvents::from_iter([]),
-            },
-            flaky: FlakyApi {
-                service,
-                pages: PageTokens::new([7; 32]),
-                links,
-                public_pages: false,
-            },
-            uploads: Arc::new(uploads),
-            webhooks: Arc::new(webhooks),
-            public_url: None,
-            security_contact: None,
-            hints: Arc::new(HintService::new(
-                context.clone(),
-                context.stores.host.inbound_deliveries.clone(),
-                queues.clone(),
-            )),
-            queue_replies: Arc::default(),
-            what_if: Arc::new(WhatIf::new(queues.clone())),
-            queues,
-            authenticator,
-            exposition: Arc::new(QueueExposition),
-            idempotency: Arc::new(IdempotencyService::new(context.clone())),
-            audit: Arc::new(AuditService::new(context.clone())),
-            observer: context.observer.clone(),
-            clock,
-            ids,
-            admission: Arc::new(Admission::for_cores(cores())),
-            readiness: Arc::new(Ready),
-        };
         Ok(Self { api, stores, host, org, repository, token: text, caller })
+    }
+
+    /// Another server on the same database, with connections and caches of its own.
+    pub(crate) fn another(&self, database: &Database) -> Result<Api, Failure> {
+        api(database.stores(), self.host.clone())
     }
 
     /// A request's body that names the repository and a branch, and a pull request if given.
@@ -159,6 +98,74 @@ impl Product {
         }
         body
     }
+}
+
+/// What the routes of a server work with.
+fn api(stores: Stores, host: Arc<FakeHost>) -> Result<Api, Failure> {
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+    let started = signalbox_domain::ports::Clock::now(clock.as_ref());
+    let host_id = HostId::new("git.test").during("a host")?;
+    let context = Context {
+        stores: stores.clone(),
+        hosts: Arc::new(FakeHosts::one(&host_id, host)),
+        clock: clock.clone(),
+        ids: ids.clone(),
+        observer: Arc::new(PrometheusObserver::new("bench", started)),
+        events: Arc::new(EventPayloads::default()),
+        notifier: Arc::new(Quiet),
+    };
+    let tokens = (stores.account.tokens.clone(), stores.account.orgs.clone());
+    let authenticator = Arc::new(Authenticator::new(tokens.0, tokens.1, clock.clone()));
+    let links = TestLinks { public_url: "http://localhost".to_owned(), ticket_url: None };
+    let service = Arc::new(FlakyService::new(context.clone()));
+    let parts = UploadParts {
+        blobs: Arc::new(MemoryBlobs::new(clock.clone())),
+        reader: Arc::new(Reports::default()),
+        sink: service.clone(),
+        quarantine: service.clone(),
+    };
+    let uploads = UploadService::new(context.clone(), parts, UploadLimits::default());
+    let hooks = Arc::new(FakeWebhooks::default());
+    let parts = WebhookParts {
+        log: hooks.clone(),
+        catalog: hooks.clone(),
+        sender: hooks.clone(),
+        secrets: hooks,
+    };
+    let webhooks = WebhookService::new(context.clone(), parts, WebhookLimits::default());
+    let queues = Arc::new(QueueService::new(context.clone()));
+    Ok(Api {
+        events: EventsApi {
+            service: Arc::new(EventService::new(
+                context.stores.webhook.event_log.clone(),
+                context.repositories(),
+            )),
+            hub: EventHub::default(),
+            catalog: DescribedEvents::from_iter([]),
+        },
+        flaky: FlakyApi { service, pages: PageTokens::new([7; 32]), links, public_pages: false },
+        uploads: Arc::new(uploads),
+        webhooks: Arc::new(webhooks),
+        public_url: None,
+        security_contact: None,
+        hints: Arc::new(HintService::new(
+            context.clone(),
+            context.stores.host.inbound_deliveries.clone(),
+            queues.clone(),
+        )),
+        queue_replies: Arc::default(),
+        what_if: Arc::new(WhatIf::new(queues.clone())),
+        queues,
+        authenticator,
+        exposition: Arc::new(QueueExposition),
+        idempotency: Arc::new(IdempotencyService::new(context.clone())),
+        audit: Arc::new(AuditService::new(context.clone())),
+        observer: context.observer.clone(),
+        clock,
+        ids,
+        admission: Arc::new(Admission::for_cores(cores())),
+        readiness: Arc::new(Ready),
+    })
 }
 
 /// A token of that number: its stored form, and its text.

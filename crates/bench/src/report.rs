@@ -75,7 +75,27 @@ impl Row {
         self.product
     }
 
-    /// The share of the floor's throughput that is left.
+    /// The measured operation.
+    pub(crate) const fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    /// The data that it was measured on.
+    pub(crate) fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// The unit of the figures.
+    pub(crate) const fn unit(&self) -> &'static str {
+        self.unit
+    }
+
+    /// The share of the floor's throughput that is left, if there is a floor.
+    pub(crate) const fn share(&self) -> Option<f64> {
+        self.ratio
+    }
+
+    /// The same, 0 without a floor.
     pub(crate) fn ratio(&self) -> f64 {
         self.ratio.unwrap_or_default()
     }
@@ -103,6 +123,11 @@ impl Report {
     pub(crate) fn add(&mut self, row: Row) {
         crate::tell(&format!("  {}", line(&row)));
         self.rows.push(row);
+    }
+
+    /// The lines.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
     }
 
     /// Adds a sentence below the table.
@@ -142,19 +167,21 @@ impl Report {
 }
 
 fn line(row: &Row) -> String {
-    let figure = |value: Option<f64>| {
-        value.map_or_else(|| "–".to_owned(), |value| format!("{} {}", rounded(value), row.unit))
-    };
+    let floor = row.floor.map_or_else(|| "–".to_owned(), |floor| figure(floor, row.unit));
     let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2} ×"));
     let met = row.met.map_or("", |met| if met { "yes" } else { "no" });
     format!(
-        "| {} | {} | {} | {} | {ratio} | {} | {met} |",
+        "| {} | {} | {floor} | {} | {ratio} | {} | {met} |",
         row.operation,
         row.data,
-        figure(row.floor),
-        figure(Some(row.product)),
+        figure(row.product, row.unit),
         row.goal.as_deref().unwrap_or("–"),
     )
+}
+
+/// A figure with its unit.
+pub(crate) fn figure(value: f64, unit: &str) -> String {
+    format!("{} {unit}", rounded(value))
 }
 
 /// Three digits that matter, thousands apart.

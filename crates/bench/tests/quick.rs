@@ -28,6 +28,31 @@ fn a_quick_run_of_the_planner_prints_a_table_and_writes_figures() {
     assert!(rows.iter().all(|row| row["product"].as_f64().is_some_and(|it| it > 0.0)));
 }
 
+#[test]
+fn a_run_is_compared_with_an_earlier_one() {
+    let folder = TempDir::new().expect("a folder");
+    let json = folder.path().join("bench.json");
+    let run = |against: bool| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_signalbox-bench"));
+        command.args(["targets", "--quick", "--json"]).arg(&json);
+        if against {
+            command.arg("--against").arg(&json);
+        }
+        command.output().expect("it can be run")
+    };
+    let none = run(true);
+    assert!(!none.status.success());
+    let errors = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(errors.contains("bench.json"), "{errors}");
+    assert!(run(false).status.success());
+    let table = String::from_utf8_lossy(&run(true).stdout).into_owned();
+    let (rows, compared) = table.split_once("| operation | data | earlier |").expect("both");
+    let rows = rows.lines().filter(|line| line.starts_with("| target intersection |")).count();
+    let again = compared.lines().filter(|line| line.starts_with("| target intersection |"));
+    assert!(rows > 0);
+    assert_eq!(again.count(), rows, "{table}");
+}
+
 /// The floors read the tables of the product, so they must follow its schema.
 #[test]
 fn the_operations_on_databases_run_on_both() {

@@ -37,13 +37,22 @@ impl Server {
 
     /// Starts a server of its own on a free port of the loopback address.
     pub fn start() -> Self {
+        Self::started(false)
+    }
+
+    /// The same, but each commit waits for the disk.
+    pub fn start_with_fsync() -> Self {
+        Self::started(true)
+    }
+
+    fn started(fsync: bool) -> Self {
         let cluster = Cluster::new();
         let data = cluster.data();
         run(cluster
             .program("initdb")
             .args(["-A", "trust", "-U", "postgres", "-N", "-D"])
             .arg(data));
-        cluster.start();
+        cluster.start(fsync);
         Self { url: cluster.url(), own: Some(cluster) }
     }
 
@@ -58,7 +67,7 @@ impl Server {
             .program("pg_basebackup")
             .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "-d", &from, "-D"])
             .arg(cluster.data()));
-        cluster.start();
+        cluster.start(false);
         Self { url: cluster.url(), own: Some(cluster) }
     }
 
@@ -157,10 +166,12 @@ impl Cluster {
         command
     }
 
-    fn start(&self) {
+    fn start(&self, fsync: bool) {
         let (folder, log) = (self.folder.path(), self.folder.path().join("log"));
         let socket = folder.display();
-        let options = format!("-p {} -k {socket} -c listen_addresses=127.0.0.1 -F", self.port);
+        let fsync = if fsync { "on" } else { "off" };
+        let options =
+            format!("-p {} -k {socket} -c listen_addresses=127.0.0.1 -c fsync={fsync}", self.port);
         run(self.control(&["-w", "-o", &options]).arg("-l").arg(log).arg("start"));
     }
 }

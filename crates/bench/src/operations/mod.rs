@@ -13,6 +13,7 @@ mod pages;
 mod parse_reports;
 mod planner;
 mod scrape;
+mod several_servers;
 mod startup;
 mod submit;
 mod targets;
@@ -40,6 +41,7 @@ fn all() -> Vec<Box<dyn Operation>> {
         Box::new(planner::Planner),
         Box::new(targets::TargetSets),
         Box::new(submit::Submit),
+        Box::new(several_servers::SeveralServers),
         Box::new(get_queue::GetQueue),
         Box::new(overload::Overload),
         Box::new(token_check::TokenCheck),
