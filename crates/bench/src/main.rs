@@ -4,6 +4,7 @@
 //! turns, and adds rows to the report. The report goes to standard output as a table and to a file
 //! as JSON; a missed goal is not a failure.
 
+mod bare;
 mod database;
 mod disk;
 mod earlier;

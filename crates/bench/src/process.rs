@@ -86,6 +86,11 @@ impl Running {
         }
     }
 
+    /// Seconds of its CPU time, and of the processes that it has started and that have ended.
+    pub(crate) fn cpu(&self) -> Result<f64, Failure> {
+        cpu(&self.child.id().to_string(), 4)
+    }
+
     /// Its memory.
     pub(crate) fn memory(&self) -> Result<Memory, Failure> {
         Memory::of(&self.child.id().to_string())
@@ -97,9 +102,15 @@ const TICKS: f64 = 100.0;
 
 /// Seconds of CPU time of this process.
 pub(crate) fn own_cpu() -> Result<f64, Failure> {
-    let stat = std::fs::read_to_string("/proc/self/stat").during("this program's CPU time")?;
-    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
-    let ticks: u32 = fields.skip(11).take(2).filter_map(|it| it.parse::<u32>().ok()).sum();
+    cpu("self", 2)
+}
+
+/// The first fields of a process's CPU time: user, system, and the same of ended child processes.
+fn cpu(process: &str, fields: usize) -> Result<f64, Failure> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    let stat = stat.during("the CPU time of a process")?;
+    let all = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let ticks: u32 = all.skip(11).take(fields).filter_map(|it| it.parse::<u32>().ok()).sum();
     Ok(f64::from(ticks) / TICKS)
 }
 

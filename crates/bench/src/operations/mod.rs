@@ -1,6 +1,7 @@
 //! One operation a file. To add one: write its file, and name it in `all`.
 
 mod candidate;
+mod day;
 mod flaky_disk;
 mod flaky_growth;
 mod flaky_ingest;
@@ -47,6 +48,7 @@ fn all() -> Vec<Box<dyn Operation>> {
         Box::new(token_check::TokenCheck),
         Box::new(scrape::Scrape),
         Box::new(candidate::Candidates),
+        Box::new(day::Day),
         Box::new(startup::Startup),
         Box::new(idle::Idle),
         Box::new(pages::Pages),
