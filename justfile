@@ -117,6 +117,16 @@ bench *ARGS:
     cargo build --release -p signalbox-bench
     target/release/signalbox-bench {{ARGS}}
 
+# Draw a flame graph of an operation of the benchmark, in target/flame.svg. Needs Linux's perf
+[group('test')]
+flame OPERATION:
+    test -x target/tools/bin/inferno-flamegraph || cargo install --locked --root target/tools inferno
+    cargo build --profile profiling -p signalbox-bench
+    perf record -F 199 --call-graph dwarf,16384 -o target/perf.data \
+        target/profiling/signalbox-bench {{OPERATION}} --rounds 1
+    perf script -i target/perf.data | target/tools/bin/inferno-collapse-perf \
+        | target/tools/bin/inferno-flamegraph > target/flame.svg
+
 # Replay generated years of a repository, with known truth, through the judge of flaky tests:
 # how well it judges, and what that costs
 [group('test')]

@@ -155,8 +155,8 @@ pub(super) fn is_obstacle(entry: &Entry, run: Option<&TestRun>) -> bool {
     }
 }
 
-/// The targets of an entry or a group: only an entry with one of them, or with more than are indexed, can
-/// share a target with it. `None` if these are not known.
+/// The targets of an entry or a group. Only an entry with one of them, or with more than are indexed, can
+/// share a target with it. `None` if the whole line has to be searched.
 pub(super) struct Lane(Option<Vec<u64>>);
 
 impl Lane {

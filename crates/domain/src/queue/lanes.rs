@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 use super::capacity::Capacities;
 use super::lane_index::Lane;
 use super::order::OrderKey;
-use super::started::{Placed, Rank};
+use super::started::{Placed, Rank, united};
 use super::{
     Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun, bisect,
     frozen, pretest, red,
@@ -332,24 +332,6 @@ pub(super) fn dependencies(queue: &Queue, entry: &Entry, group: &[&Entry]) -> Ve
     }
     found.reverse();
     found
-}
-
-/// The union of two sorted lists.
-fn united(one: &[Rank], other: &[Rank]) -> Vec<Rank> {
-    if one.is_empty() {
-        return other.to_vec();
-    }
-    let mut all = Vec::with_capacity(one.len() + other.len());
-    let mut rest = other.iter().peekable();
-    for rank in one {
-        while let Some(before) = rest.next_if(|next| *next < rank) {
-            all.push(*before);
-        }
-        rest.next_if_eq(&rank);
-        all.push(*rank);
-    }
-    all.extend(rest);
-    all
 }
 
 /// What a group depends on through entries that have a run: an entry that is restarted is not

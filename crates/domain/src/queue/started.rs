@@ -38,6 +38,24 @@ impl Rank {
     }
 }
 
+/// The union of two sorted lists.
+pub(super) fn united(one: &[Rank], other: &[Rank]) -> Vec<Rank> {
+    if one.is_empty() {
+        return other.to_vec();
+    }
+    let mut all = Vec::with_capacity(one.len() + other.len());
+    let mut rest = other.iter().peekable();
+    for rank in one {
+        while let Some(before) = rest.next_if(|next| *next < rank) {
+            all.push(*before);
+        }
+        rest.next_if_eq(&rank);
+        all.push(*rank);
+    }
+    all.extend(rest);
+    all
+}
+
 /// The rank ahead of all others.
 const FIRST: Rank = Rank { at_front: std::cmp::Reverse(true), number: 0 };
 
