@@ -121,7 +121,7 @@ bench *ARGS:
 [group('test')]
 flame OPERATION:
     test -x target/tools/bin/inferno-flamegraph || cargo install --locked --root target/tools inferno
-    cargo build --profile profiling -p signalbox-bench
+    cargo build --profile profiling -p signalbox -p signalbox-bench
     perf record -F 199 --call-graph dwarf,16384 -o target/perf.data \
         target/profiling/signalbox-bench {{OPERATION}} --rounds 1
     perf script -i target/perf.data | target/tools/bin/inferno-collapse-perf \

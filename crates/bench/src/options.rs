@@ -38,7 +38,8 @@ pub(crate) struct Options {
     /// The file that the figures are written to.
     #[arg(long, default_value = "target/bench.json", value_name = "FILE")]
     pub(crate) json: PathBuf,
-    /// The file of an earlier run: the figures of both are printed side by side.
+    /// The file of an earlier run: the figures of both are printed side by side. Of rates, such as
+    /// steps a second, more is better; of all others, less.
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
 }

@@ -86,7 +86,8 @@ impl Running {
         }
     }
 
-    /// Seconds of its CPU time, and of the processes that it has started and that have ended.
+    /// Seconds of its CPU time, and of the processes that it has started and that have ended. Those of git that
+    /// stay are not included.
     pub(crate) fn cpu(&self) -> Result<f64, Failure> {
         cpu(&self.child.id().to_string(), 4)
     }

@@ -23,18 +23,18 @@ use crate::setup::Setup;
 
 /// Pull requests, and files of the repository.
 const SIZES: (usize, usize) = (500, 2_000);
-/// Test runs at a time.
+/// Test runs at a time; the host's checks in [`CONFIG`] allow as many.
 const SLOTS: u32 = 10;
 /// How often the queue is read until it is empty, and for how long.
 const POLL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_mins(20));
-/// How long PostgreSQL may take to count what its sessions have written.
-const COUNTED: Duration = Duration::from_secs(2);
+/// How long PostgreSQL may take to count what its sessions have written: an idle one counts after ten seconds.
+const COUNTED: Duration = Duration::from_secs(12);
 /// Rows that were written in PostgreSQL.
 const WRITTEN: &str = "SELECT SUM(n_tup_ins + n_tup_upd + n_tup_del)::bigint AS number \
     FROM pg_stat_user_tables";
 /// The server's configuration: the host of the repository.
 const CONFIG: &str = "[[organizations]]\nslug = \"acme\"\n\n[[organizations.hosts]]\n\
-    kind = \"git\"\nhost = \"git.local\"\n\n[organizations.hosts.checks]\nconcurrency = 2\n";
+    kind = \"git\"\nhost = \"git.local\"\n\n[organizations.hosts.checks]\nconcurrency = 10\n";
 
 /// A day from end to end.
 pub(crate) struct Day;

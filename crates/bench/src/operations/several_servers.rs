@@ -60,7 +60,7 @@ impl Operation for SeveralServers {
                 report.add(if number == 1 || queues == 1 {
                     row
                 } else {
-                    row.with_goal(&format!("≥ {GOAL} × {number} servers"), each >= GOAL * ideal)
+                    row.with_goal(&format!("≥ {GOAL} × {number} × one"), each >= GOAL * ideal)
                 });
                 for server in listening {
                     server.stop().await;

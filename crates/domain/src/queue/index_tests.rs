@@ -64,8 +64,12 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// A few targets, or more than are indexed.
 fn targets() -> impl Strategy<Value = BTreeSet<u32>> {
-    prop::collection::btree_set(1..8_u32, 0..3)
+    prop_oneof![
+        8 => prop::collection::btree_set(1..8_u32, 0..3),
+        1 => prop::collection::btree_set(1..40_u32, 15..19),
+    ]
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
