@@ -69,10 +69,12 @@ impl Operation for Day {
             let server =
                 Running::start_with(&program, folder.path(), &fresh.url, &environment).await?;
             let calls = Calls { repository: &repository, token: &product.token };
-            let mut client = Client::to(server.address).await?;
             let settings = json!({ "mode": "single", "concurrency": SLOTS });
-            client.one(&calls.post("createQueue", &settings)).await?;
+            let create = calls.post("createQueue", &settings);
+            Client::to(server.address).await?.one(&create).await?;
             let rows = written(&fresh).await?;
+            // The server closes connections that were idle while rows were counted.
+            let mut client = Client::to(server.address).await?;
             let (cpu, begun) = (server.cpu()?, Instant::now());
             let submit = |pr: &u32| calls.post("submitPullRequest", &json!({"pr": {"number": pr}}));
             client.all(&prs.iter().map(submit).collect::<Vec<_>>()).await?;
