@@ -73,7 +73,7 @@ impl Product {
             stores.account.repos.register(&repository, false).await.during("a repository")?;
         let (token, text) = token(&org, 0);
         stores.account.tokens.insert(&token).await.during("a token")?;
-        let api = api(stores.clone(), host.clone())?;
+        let api = api(&stores, host.clone())?;
         let caller = api.authenticator.authenticate(&text, HERE).await.during("a token")?;
         let Some(caller) = caller else {
             return Err(Failure::new("a token", "is not recognized"));
@@ -83,7 +83,7 @@ impl Product {
 
     /// Another server on the same database, with connections and caches of its own.
     pub(crate) fn another(&self, database: &Database) -> Result<Api, Failure> {
-        api(database.stores(), self.host.clone())
+        api(&database.stores(), self.host.clone())
     }
 
     /// A request's body that names the repository and a branch, and a pull request if given.
@@ -101,7 +101,7 @@ impl Product {
 }
 
 /// What the routes of a server work with.
-fn api(stores: Stores, host: Arc<FakeHost>) -> Result<Api, Failure> {
+fn api(stores: &Stores, host: Arc<FakeHost>) -> Result<Api, Failure> {
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
     let started = signalbox_domain::ports::Clock::now(clock.as_ref());
     let host_id = HostId::new("git.test").during("a host")?;
