@@ -57,7 +57,7 @@ fn a_run_is_compared_with_an_earlier_one() {
 #[test]
 fn the_operations_on_databases_run_on_both() {
     let folder = TempDir::new().expect("a folder");
-    let operations = ["submit", "get-queue", "token-check", "scrape", "flaky-lists"];
+    let operations = ["submit", "servers", "get-queue", "token-check", "scrape", "flaky-lists"];
     let done = Command::new(env!("CARGO_BIN_EXE_signalbox-bench"))
         .args(operations)
         .args(["--quick", "--tests", "10000", "--results", "10000", "--json"])
@@ -66,6 +66,9 @@ fn the_operations_on_databases_run_on_both() {
         .expect("it can be run");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let table = String::from_utf8_lossy(&done.stdout);
+    for row in ["submitPullRequest | PostgreSQL with fsync, ", "servers | 3 on PostgreSQL, "] {
+        assert!(table.contains(row), "{row}: {table}");
+    }
     for on in ["SQLite", "PostgreSQL"] {
         let names = ["submitPullRequest", "getQueue", "token check", "metrics scrape"];
         for name in names.into_iter().chain(["list-unhealthy-tests", "list-failing-tests"]) {
