@@ -15,6 +15,8 @@ use super::{Entry, EntryState, LinePosition, Mode, Queue, Settings, Targets, Tes
 
 /// The most targets of an entry that are indexed. An entry with more is compared with every other one.
 const MOST_TARGETS: usize = 16;
+/// The most targets of a lane that are looked up. For a batch with more the whole line is searched.
+const MOST_OF_LANE: usize = 64;
 
 /// The places of entries by the hashes of their targets; `None` for entries with all targets, or with
 /// more than are indexed.
@@ -167,12 +169,13 @@ impl Lane {
 
     /// Adds the targets of another entry.
     pub(super) fn join(&mut self, entry: &Entry) {
-        self.0 = self.0.take().zip(hashes(entry)).map(|(mut targets, others)| {
+        let both = self.0.take().zip(hashes(entry)).map(|(mut targets, others)| {
             targets.extend(others);
             targets.sort_unstable();
             targets.dedup();
             targets
         });
+        self.0 = both.filter(|targets| targets.len() <= MOST_OF_LANE);
     }
 }
 
