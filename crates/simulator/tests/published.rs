@@ -146,3 +146,84 @@ fn strategies_have_the_published_order() {
     assert!(in_order && ratios[0] >= 1.0, "{ratios:?}");
     assert!(ratios[3] > 10.0 * ratios[2], "a single queue is far behind: {ratios:?}");
 }
+
+/// What a pull request depends on when it is submitted to a queue that knows everything at once.
+struct Line<'a> {
+    stream: &'a Stream,
+    /// When each pull request is decided: its tests and those of all it depends on have ended.
+    decided: Vec<Timestamp>,
+    /// How many undecided ones each depends on, directly or through others.
+    ahead: Vec<u32>,
+}
+
+impl<'a> Line<'a> {
+    fn of(stream: &'a Stream) -> Self {
+        let mut line = Self { stream, decided: Vec::new(), ahead: Vec::new() };
+        let mut under: Vec<BTreeSet<usize>> = Vec::new();
+        for (place, change) in stream.changes.iter().enumerate() {
+            let open = |it: &usize| line.decided[*it] > change.at;
+            let met = |it: &usize| meet(&line.stream.changes[*it].areas, &change.areas);
+            let mut own = BTreeSet::new();
+            for direct in (0..place).filter(open).filter(met) {
+                own.extend(under[direct].iter().copied().filter(open));
+                own.insert(direct);
+            }
+            let tested = change.at.plus(change.tests_take);
+            let last = own.iter().map(|it| line.decided[*it]).max();
+            line.decided.push(tested.max(last.unwrap_or(tested)));
+            line.ahead.push(u32::try_from(own.len()).expect("few"));
+            under.push(own);
+        }
+        line
+    }
+
+    /// The numbers of pull requests ahead, without the first third, for which the queue was filling.
+    fn steady(&self) -> impl Iterator<Item = u32> {
+        self.ahead.iter().skip(self.ahead.len() / 3).copied()
+    }
+}
+
+/// The probability that all ahead pass, or that at most one of `others` fails, each on its own.
+fn is_covered(ahead: u32, others: u32) -> f64 {
+    let ahead_but_one = i32::try_from(ahead.saturating_sub(1)).expect("few");
+    let one_fails = f64::from(others.min(ahead)) * 0.05 * 0.95_f64.powi(ahead_but_one);
+    0.95_f64.powi(i32::try_from(ahead).expect("few")) + one_fails
+}
+
+/// Why the queue starts no runs for other outcomes than that all ahead pass: a table of
+/// `docs/domain/policies.md`.
+#[test]
+fn a_run_for_another_outcome_is_seldom_the_right_one() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/domain/policies.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let mut missing = Vec::new();
+    for (pull_requests, per_hour, overlap, named) in [
+        (500, 500.0, Overlap::Pairs { share: 0.01 }, "pairs:0.01"),
+        (300, 300.0, Overlap::Pairs { share: 0.03 }, "pairs:0.03"),
+        (500, 500.0, Overlap::Pairs { share: 0.03 }, "pairs:0.03"),
+        (600, 300.0, Overlap::Areas { count: 200 }, "areas:200"),
+    ] {
+        let arrivals = Arrivals::Poisson { per_hour };
+        let durations = Durations::LogNormal { median: 30.0, sigma: 0.35 };
+        let workload =
+            Workload { pull_requests, arrivals, durations, overlap, ..Workload::default() };
+        let streams = (1..=20).map(|seed| workload.stream(seed).expect("a valid workload"));
+        let ahead: Vec<u32> =
+            streams.flat_map(|stream| Line::of(&stream).steady().collect::<Vec<_>>()).collect();
+        let mean =
+            |of: &dyn Fn(u32) -> f64| ahead.iter().map(|it| of(*it)).collect::<Sample>().mean();
+        let covered = [0, 1, 4].map(|others| 100.0 * mean(&|ahead| is_covered(ahead, others)));
+        let [none, one, four] = covered;
+        let row = format!(
+            "| {per_hour} an hour, `{named}` | {:.0} | {none:.0} % | {one:.0} % | {four:.0} % |",
+            mean(&|ahead| f64::from(ahead))
+        );
+        missing.extend((!page.contains(&row)).then_some(row));
+        assert!(one - none < 4.0, "{covered:?}");
+    }
+    assert!(
+        missing.is_empty(),
+        "docs/domain/policies.md needs these rows:\n{}",
+        missing.join("\n")
+    );
+}

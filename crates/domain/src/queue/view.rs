@@ -387,6 +387,14 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
         }
         return WaitReason::PredecessorTesting { prs };
     }
+    if let Some(part) = &entry.part {
+        let left = lanes::left_under_test(queue, entry, part);
+        let mut prs: Vec<PrNumber> = left.map(|it| it.pr).take(NAMED).collect();
+        if !prs.is_empty() {
+            prs.reverse();
+            return WaitReason::PredecessorTesting { prs };
+        }
+    }
     let of_bisections = settings.bisection_concurrency;
     let has_own_slots = entry.is_bisected() && of_bisections > 0;
     let (used, limit) =

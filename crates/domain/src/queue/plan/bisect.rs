@@ -18,8 +18,9 @@ use crate::time::Timestamp;
 use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
 use super::super::{
-    Actor, Behind, BisectionMode, Decision, Entry, EntryState, EventBatch, LinePosition, Part,
-    PassReason, Queue, QueuedReason, ReparentingMode, RunStatus, TestFailure, TestRun,
+    Actor, Behind, BisectionMode, Decision, Entry, EntryState, EventBatch, LinePosition,
+    OptimizationMode, Part, PassReason, Queue, QueuedReason, ReparentingMode, RunStatus,
+    TestFailure, TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{frozen, leave, pretest};
@@ -357,8 +358,8 @@ pub(super) fn absolve(builder: &mut TransitionBuilder, id: RunId) {
     }
 }
 
-fn skips(queue: &Queue) -> bool {
-    use super::super::OptimizationMode;
+/// Whether the queue skips runs of a bisection whose result follows from other runs.
+pub(in super::super) fn skips(queue: &Queue) -> bool {
     queue.header.settings.optimization_mode == OptimizationMode::BisectionSkipRedundantTests
 }
 
