@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::json;
 use signalbox_config::{Config, Flags};
+use signalbox_domain::queue::SharedPolicy;
 use signalbox_terminal::{Exit, Format, causes, complain, say, say_json, written};
 
 use crate::error::AppError;
@@ -220,6 +221,11 @@ pub fn command() -> clap::Command {
 
 /// Runs the program. The exit codes are those of [`Exit`].
 pub fn run() -> ExitCode {
+    run_with(SharedPolicy::default())
+}
+
+/// Runs the program with a policy of your own for all queues.
+pub fn run_with(policy: SharedPolicy) -> ExitCode {
     if let Some(code) = KINDS.help() {
         return code;
     }
@@ -227,7 +233,7 @@ pub fn run() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let done = match runtime {
         Ok(runtime) => {
-            let done = runtime.block_on(Box::pin(dispatch(cli)));
+            let done = runtime.block_on(Box::pin(dispatch(cli, policy)));
             runtime.shutdown_timeout(std::time::Duration::from_secs(1));
             done
         }
@@ -246,7 +252,7 @@ fn unless_missing(file: &Path) -> Option<PathBuf> {
     file.try_exists().unwrap_or(true).then(|| file.to_owned())
 }
 
-async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
+async fn dispatch(cli: Cli, policy: SharedPolicy) -> Result<ExitCode, AppError> {
     let Global { config, database, data_dir } = cli.global;
     let is_agent = matches!(cli.command, Command::Agent(_));
     let default = if is_agent { AGENT_CONFIG } else { SYSTEM_CONFIG };
@@ -255,7 +261,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
     match cli.command {
         Command::Demo { once, listen } => {
             let data_dir = flags.data_dir.clone();
-            if !signalbox_demo::run(&Signalbox(flags), once, listen, data_dir).await? {
+            if !signalbox_demo::run(&Signalbox(flags, policy), once, listen, data_dir).await? {
                 return Ok(ExitCode::FAILURE);
             }
         }
@@ -263,7 +269,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
             (flags.listen, flags.public_url) = (listen, public_url);
             let config = Config::load(&flags, KINDS)?;
             let exporting = signalbox_telemetry::start(&config)?;
-            let served = crate::serve::serve(config, !no_migrate).await;
+            let served = crate::serve::serve(config, policy, !no_migrate).await;
             if let Some(exporting) = exporting {
                 exporting.stop().await;
             }
@@ -278,12 +284,14 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
             }
             served?;
         }
-        Command::Init(action) => signalbox_admin::init(&Signalbox(flags), action).await?,
-        Command::Migrate { action } => signalbox_admin::migrate(&Signalbox(flags), action).await?,
-        Command::Token(action) => signalbox_admin::token(&Signalbox(flags), action).await?,
-        Command::Org(action) => signalbox_admin::org(&Signalbox(flags), action).await?,
-        Command::Repo(action) => signalbox_admin::repo(&Signalbox(flags), action).await?,
-        Command::Pr(action) => signalbox_admin::pr(&Signalbox(flags), action).await?,
+        Command::Init(action) => signalbox_admin::init(&Signalbox(flags, policy), action).await?,
+        Command::Migrate { action } => {
+            signalbox_admin::migrate(&Signalbox(flags, policy), action).await?
+        }
+        Command::Token(action) => signalbox_admin::token(&Signalbox(flags, policy), action).await?,
+        Command::Org(action) => signalbox_admin::org(&Signalbox(flags, policy), action).await?,
+        Command::Repo(action) => signalbox_admin::repo(&Signalbox(flags, policy), action).await?,
+        Command::Pr(action) => signalbox_admin::pr(&Signalbox(flags, policy), action).await?,
         Command::Queue(action) => return Ok(signalbox_cli::queue(action).await?),
         Command::Proof(action) => signalbox_cli::proof(action).await?,
         Command::Tests(action) => return Ok(signalbox_cli::tests(action).await?),
@@ -291,25 +299,25 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
             signalbox_cli::webhooks(action).await?;
         }
         Command::Webhooks(Webhooks::ForgetKey) => {
-            signalbox_admin::forget_key(&Signalbox(flags)).await?;
+            signalbox_admin::forget_key(&Signalbox(flags, policy)).await?;
         }
         Command::Doctor { format, host } => {
-            if !signalbox_admin::doctor(&Signalbox(flags), format, host.as_deref()).await {
+            if !signalbox_admin::doctor(&Signalbox(flags, policy), format, host.as_deref()).await {
                 return Ok(ExitCode::FAILURE);
             }
         }
         Command::Backup { file, format } => {
-            signalbox_admin::backup(&Signalbox(flags), &file, format).await?;
+            signalbox_admin::backup(&Signalbox(flags, policy), &file, format).await?;
         }
         Command::Restore { file, verify: true, format, .. } => {
-            signalbox_admin::verify(&Signalbox(flags), &file, format).await?;
+            signalbox_admin::verify(&Signalbox(flags, policy), &file, format).await?;
         }
         Command::Restore { file, replace, format, .. } => {
-            signalbox_admin::restore(&Signalbox(flags), &file, replace, format).await?;
+            signalbox_admin::restore(&Signalbox(flags, policy), &file, replace, format).await?;
         }
-        Command::Audit(action) => signalbox_admin::audit(&Signalbox(flags), action).await?,
+        Command::Audit(action) => signalbox_admin::audit(&Signalbox(flags, policy), action).await?,
         Command::Events(action) => signalbox_cli::events(action).await?,
-        Command::Simulate(simulate) => signalbox_cli::simulate(&simulate)?,
+        Command::Simulate(simulate) => signalbox_cli::simulate(&simulate, &policy)?,
         Command::Manuals(manuals) => {
             let text = manuals.text()?;
             if !text.is_empty() {
@@ -331,7 +339,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
             let version = env!("CARGO_PKG_VERSION");
             format.say(&json!({ "version": version }), || format!("signalbox {version}"));
         }
-        Command::Hook(action) => signalbox_admin::hook(&Signalbox(flags), action).await?,
+        Command::Hook(action) => signalbox_admin::hook(&Signalbox(flags, policy), action).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -16,7 +16,7 @@ mod uploads;
 mod webhooks;
 mod wiring;
 
-pub use cli::{command, run};
+pub use cli::{command, run, run_with};
 
 use std::path::Path;
 

@@ -10,6 +10,7 @@ use signalbox_admin::{Offline, Program, open_database};
 use signalbox_config::{Config, Flags};
 use signalbox_demo::{Launch, Running};
 use signalbox_domain::ports::{BlobStore, Clock};
+use signalbox_domain::queue::SharedPolicy;
 use signalbox_hosts::{ConnectedHosts, Kinds};
 use signalbox_services::Context;
 use signalbox_webhooks::Vault;
@@ -21,8 +22,8 @@ use crate::wiring::App;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// This program, with the flags of every command.
-pub(crate) struct Signalbox(pub(crate) Flags);
+/// This program, with the flags of every command and the policy of all queues.
+pub(crate) struct Signalbox(pub(crate) Flags, pub(crate) SharedPolicy);
 
 #[async_trait]
 impl Program for Signalbox {
@@ -52,7 +53,7 @@ impl Program for Signalbox {
     async fn open(&self, config: Config) -> Result<Offline, Failure> {
         let database = open_database(&config, true).await?;
         let App { config, context, hosts, queues, uploads, .. } =
-            App::new(config, database, None).await?;
+            App::new(config, database, self.1.clone(), None).await?;
         Ok(Offline { config, context, hosts, queues, uploads })
     }
 }
@@ -72,7 +73,7 @@ impl Launch for Signalbox {
     ) -> Result<Box<dyn Running>, Failure> {
         signalbox_telemetry::start(&config)?;
         let database = open_database(&config, true).await?;
-        let app = Arc::new(App::new(config, database, None).await?);
+        let app = Arc::new(App::new(config, database, self.1.clone(), None).await?);
         let server = Server::start(app.clone(), listener).await?;
         Ok(Box::new(DemoServer { app, server }))
     }

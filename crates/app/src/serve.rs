@@ -10,6 +10,7 @@ use actix_web::middleware::{NormalizePath, TrailingSlash, from_fn};
 use actix_web::{App as WebApp, HttpServer};
 use signalbox_admin::{lock, missing_database, open_database};
 use signalbox_config::Config;
+use signalbox_domain::queue::SharedPolicy;
 use signalbox_http::{admit, to_the_end, with_request_id};
 use signalbox_terminal::Signals;
 use tokio::task::JoinHandle;
@@ -117,7 +118,11 @@ impl Server {
 }
 
 /// Runs a server until a signal stops it. A second signal ends it immediately.
-pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppError> {
+pub(crate) async fn serve(
+    mut config: Config,
+    policy: SharedPolicy,
+    migrate: bool,
+) -> Result<(), AppError> {
     let listener = bind(config.server.listen)?;
     // With port 0 the system has chosen one, and links are to name it.
     config.server.listen = listener.local_addr()?;
@@ -139,7 +144,7 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppEr
     for warning in signalbox_admin::exposures(&config, &database.stores()).await {
         tracing::warn!(warning, "the server is exposed");
     }
-    let app = App::new(config, database, lost_key).await?;
+    let app = App::new(config, database, policy, lost_key).await?;
     // Before the server can be reached.
     let mut signals = Signals::new()?;
     let server = Server::start(Arc::new(app), listener).await?;

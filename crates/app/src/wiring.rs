@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
+use signalbox_domain::queue::SharedPolicy;
 use signalbox_domain::time::Span;
 use signalbox_hosts::{ConnectedHosts, HostParts};
 use signalbox_http::{
@@ -64,6 +65,7 @@ impl App {
     pub(crate) async fn new(
         config: Config,
         database: Database,
+        policy: SharedPolicy,
         lost_key: Option<LostKey>,
     ) -> Result<Self, AppError> {
         let stores = database.stores();
@@ -103,7 +105,7 @@ impl App {
             observer,
             notifier: wake_ups.clone(),
         };
-        let queues = Arc::new(QueueService::new(context.clone()));
+        let queues = Arc::new(QueueService::new(context.clone()).with_policy(policy));
         let flaky = flaky(&config, &context).await?;
         let uploads = Arc::new(uploads(&config, &context, &flaky.service)?);
         reports.go_to(&uploads);

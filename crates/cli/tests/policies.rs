@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use signalbox_cli::Simulate;
+use signalbox_domain::queue::SharedPolicy;
 
 /// The command of a block, after which its output follows.
 const PROMPT: &str = "$ signalbox simulate ";
@@ -54,7 +55,9 @@ fn every_command_is_valid() {
 #[ignore = "takes minutes without optimization: run `just policies`"]
 fn every_figure_is_what_its_command_prints() {
     let (path, page) = page();
-    let now = rewritten(&page, |command| parsed(command).run(None).expect("a result"));
+    let now = rewritten(&page, |command| {
+        parsed(command).run(None, &SharedPolicy::default()).expect("a result")
+    });
     if std::env::var_os("SIGNALBOX_UPDATE").is_some() {
         std::fs::write(&path, now).expect("written");
     } else {

@@ -11,7 +11,7 @@ use signalbox_domain::queue::{
     OptimizationMode, Outcomes, PullRequest, ReparentingMode, RunStatus, Settings, SettingsPatch,
     check_invariants,
 };
-use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::testing::{AnyPolicy, Rules, World};
 
 /// An action of a user, at any moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -459,6 +459,21 @@ fn of_pretested_pull_requests_one_that_needs_another_ahead_lands() {
 fn of_pretested_batches_only_the_culprit_does_not_land() {
     for bad in 0..=3 {
         visit_pretests(Mode::Single, 2, 3, bad, &[]);
+    }
+}
+
+#[test]
+fn whatever_a_policy_answers_only_the_culprit_does_not_land() {
+    for (seed, size) in (1..=8).zip([1, 2].into_iter().cycle()) {
+        for bad in 1..=3 {
+            let rules = Rules { bad: [bad].into(), ..Rules::default() };
+            let start = world_with(rules, |settings| {
+                settings.batch = size > 1;
+                settings.batching_max_wait_time_minutes = 0;
+                settings.adaptive_window = true;
+            });
+            all_but_one_land(start.with_policy(AnyPolicy(seed)), 3, bad);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{
     Actor, ChangeSource, CheckCause, CheckReport, Command, Fact, FailureCause, Input, Management,
-    Mode, Queue, RequestedState, RunStatus, Settings, SettingsPatch,
+    Mode, Queue, RequestedState, RunStatus, Settings, SettingsPatch, SharedPolicy,
 };
 use signalbox_domain::token::{Caller, Scope};
 
@@ -43,6 +43,13 @@ impl QueueService {
     /// Creates the service.
     pub fn new(context: impl Into<QueueContext>) -> Self {
         Self { stepper: Stepper::new(context.into()) }
+    }
+
+    /// The same service with another policy for all queues.
+    #[must_use]
+    pub fn with_policy(mut self, policy: SharedPolicy) -> Self {
+        self.stepper.policy = policy;
+        self
     }
 
     pub(super) const fn context(&self) -> &QueueContext {

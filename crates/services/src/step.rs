@@ -12,8 +12,8 @@ use signalbox_domain::ports::{
     Version,
 };
 use signalbox_domain::queue::{
-    Command, EffectClass, Event, Fact, Input, Queue, Refusal, ReportedTargets, Submission,
-    Transition, absorb, decide, next_deadline,
+    Command, EffectClass, Event, Fact, Input, Queue, Refusal, ReportedTargets, SharedPolicy,
+    Submission, Transition, absorb, decide, next_deadline,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -31,6 +31,7 @@ const REMEMBERED: usize = 4_096;
 /// version is the latest.
 pub(super) struct Stepper {
     pub(super) context: QueueContext,
+    pub(super) policy: SharedPolicy,
     remembered: Cache<QueueRef, (Version, Arc<Queue>)>,
     turns: Mutex<BTreeMap<QueueRef, Arc<async_lock::Mutex<()>>>>,
     /// The names of repositories, which never change.
@@ -41,6 +42,7 @@ impl Stepper {
     pub(super) fn new(context: QueueContext) -> Self {
         Self {
             context,
+            policy: SharedPolicy::default(),
             remembered: Cache::new(REMEMBERED),
             turns: Mutex::new(BTreeMap::new()),
             names: Cache::new(REMEMBERED),
@@ -88,7 +90,7 @@ impl Stepper {
         match loaded {
             Some(Loaded::Current) => known,
             Some(Loaded::Fresh(fresh, version)) => {
-                let fresh = Arc::<Queue>::from(fresh);
+                let fresh = Arc::new(fresh.with_policy(self.policy.clone()));
                 self.remember(queue, version, fresh.clone());
                 Some((version, fresh))
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_lock::{Semaphore, SemaphoreGuardArc};
 use signalbox_domain::ids::{BranchName, RepoName};
 use signalbox_domain::ports::{Clock, EntryFilter, QueueRef};
-use signalbox_domain::queue::{Entry, Mode, Move, Settings, SettingsPatch, Targets};
+use signalbox_domain::queue::{Entry, Mode, Move, Settings, SettingsPatch, SharedPolicy, Targets};
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::token::Caller;
 use signalbox_simulator::{
@@ -41,6 +41,7 @@ pub struct Question {
     since: Timestamp,
     settings: Settings,
     changed: Settings,
+    policy: SharedPolicy,
     past: Vec<Past>,
     clock: Arc<dyn Clock>,
     until: Timestamp,
@@ -92,6 +93,7 @@ impl WhatIf {
             since: now.minus(Span::days(days)),
             settings,
             changed,
+            policy: self.queues.stepper.policy.clone(),
             past: Vec::new(),
             clock,
             until: now.plus(Span::seconds(MOST_SECONDS)),
@@ -167,8 +169,9 @@ impl Question {
         let past = std::mem::take(&mut self.past);
         let stays = past.into_iter().flat_map(|it| it.stays(self.since)).collect();
         let conditions = Conditions { host_seconds: HOST_SECONDS, ..Conditions::default() };
-        let changed = History::choice(&self.changed)?;
+        let changed = History::choice(&self.changed)?.with_policy(self.policy.clone());
         let history = History::new(Some(&self.settings), stays, conditions, None)?;
+        let history = history.with_policy(self.policy.clone());
         let may_continue = || self.check().is_ok();
         let effort = Effort { seeds: SEEDS, may_continue: &may_continue };
         Ok(Replay::new(&history, vec![changed], effort)?)

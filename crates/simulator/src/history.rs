@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use signalbox_domain::queue::{
-    SETTINGS, SettingGroup, SettingSpec, Settings, SettingsPatch, is_endless_freeze,
+    SETTINGS, SettingGroup, SettingSpec, Settings, SettingsPatch, SharedPolicy, is_endless_freeze,
     is_partial_freeze,
 };
 use signalbox_domain::time::{Span, Timestamp};
@@ -67,6 +67,8 @@ pub enum Ending {
 pub struct History {
     /// The settings of the queue, if the history contains them.
     pub settings: Option<Settings>,
+    /// The policy of the queue.
+    pub policy: SharedPolicy,
     /// The number of pull requests that left without a result.
     pub cancelled: usize,
     pub(crate) past: Vec<PastStay>,
@@ -91,9 +93,16 @@ impl History {
         let mut past: Vec<PastStay> = stays.into_iter().filter(is_simulated).collect();
         past.sort_by_key(|it| it.queued_at);
         let (settings, cancelled) = (settings.map(simulated).transpose()?, all - past.len());
-        let history = Self { settings, cancelled, past, conditions, unknown };
+        let policy = SharedPolicy::default();
+        let history = Self { settings, policy, cancelled, past, conditions, unknown };
         history.check()?;
         Ok(history)
+    }
+
+    /// The same history of a queue with another policy.
+    #[must_use]
+    pub fn with_policy(self, policy: SharedPolicy) -> Self {
+        Self { policy, ..self }
     }
 
     /// Settings to compare; only the [simulated](is_simulated) ones have an effect.

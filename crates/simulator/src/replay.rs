@@ -60,7 +60,8 @@ impl Replay {
         choices: Vec<Choice>,
         effort: Effort<'_>,
     ) -> Result<Self, SimulationError> {
-        let recorded = history.settings.as_ref().map(Choice::recorded);
+        let as_recorded = |settings| Choice::recorded(settings).with_policy(history.policy.clone());
+        let recorded = history.settings.as_ref().map(as_recorded);
         let others = choices.into_iter().filter(|choice| Some(choice) != recorded.as_ref());
         let choices: Vec<Choice> = recorded.clone().into_iter().chain(others).collect();
         let has_lanes = |choice: &Choice| choice.settings.mode == Mode::Parallel;
@@ -70,7 +71,7 @@ impl Replay {
             });
         }
         let stream = history.recorded();
-        let once = |choice: &Choice| simulate_while(&stream, &choice.settings, effort.may_continue);
+        let once = |choice: &Choice| simulate_while(&stream, choice, effort.may_continue);
         // Of two, both come before the seeds, which may take all the time.
         let outcomes: Vec<Outcome> = choices.iter().take(2).map(once).collect::<Result<_, _>>()?;
         let outcome = recorded.as_ref().and(outcomes.first());

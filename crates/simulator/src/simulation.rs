@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::host::Host;
 use crate::workload::minutes;
-use crate::{Areas, Outcome, SimulationError, Stream};
+use crate::{Areas, Choice, Outcome, SimulationError, Stream};
 
 /// How long a queue may do nothing, in days, until it counts as stuck.
 const IDLE_DAYS: u32 = 90;
@@ -23,17 +23,17 @@ const CHECK: &str = "test";
 /// Submits a stream to a queue with these settings, and lets the time pass until the queue is
 /// empty.
 pub fn simulate(stream: &Stream, settings: &Settings) -> Result<Outcome, SimulationError> {
-    simulate_while(stream, settings, &|| true)
+    simulate_while(stream, &Choice::recorded(settings), &|| true)
 }
 
 /// The same, ended with [`SimulationError::Stopped`] by the first step of the planner before which
 /// `may_continue` is false.
 pub(crate) fn simulate_while(
     stream: &Stream,
-    settings: &Settings,
+    choice: &Choice,
     may_continue: &dyn Fn() -> bool,
 ) -> Result<Outcome, SimulationError> {
-    let mut world = World::new(stream, settings, may_continue)?;
+    let mut world = World::new(stream, choice, may_continue)?;
     for number in 0..stream.changes.len() {
         let Some(change) = stream.changes.get(number) else { break };
         while let Some(next) = world.next().filter(|next| *next <= change.at) {
@@ -80,14 +80,15 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(
         stream: &'a Stream,
-        settings: &Settings,
+        choice: &Choice,
         may_continue: &'a dyn Fn() -> bool,
     ) -> Result<Self, SimulationError> {
         let at = stream.changes.first().map_or(Timestamp::from_unix_seconds(0), |first| first.at);
         let (branch, id) = (BranchName::new("main")?, Uuid::from_u128(1));
         let host = Host::new(stream);
-        let settings = settings.clone();
+        let settings = choice.settings.clone();
         let queue = Queue::new(QueueId(id), OrgId(id), RepoId(id), branch, settings, at)?;
+        let queue = queue.with_policy(choice.policy.clone());
         let count = stream.changes.len();
         let mut world = Self {
             stream,

@@ -1,6 +1,6 @@
 //! Studies: the same streams under several combinations of settings, over several seeds.
 
-use signalbox_domain::queue::Settings;
+use signalbox_domain::queue::{Settings, SharedPolicy};
 
 use crate::numbers::{float, ratio};
 use crate::simulation::simulate_while;
@@ -40,6 +40,8 @@ pub struct Choice {
     pub batch_size: u32,
     /// All settings, which include the two above.
     pub settings: Settings,
+    /// The policy of the queue.
+    pub policy: SharedPolicy,
 }
 
 impl Choice {
@@ -48,7 +50,14 @@ impl Choice {
         let mut settings = settings.clone();
         settings.batch &= settings.batching_min_size > 1;
         let batch_size = if settings.batch { settings.batching_min_size } else { 1 };
-        Self { concurrency: settings.concurrency, batch_size, settings }
+        let policy = SharedPolicy::default();
+        Self { concurrency: settings.concurrency, batch_size, settings, policy }
+    }
+
+    /// The same combination with another policy.
+    #[must_use]
+    pub fn with_policy(self, policy: SharedPolicy) -> Self {
+        Self { policy, ..self }
     }
 
     /// The combination of these two with otherwise these settings. Bisection shares the slots.
@@ -65,7 +74,7 @@ impl Choice {
             settings.batching_min_size = batch_size;
         }
         settings.check()?;
-        Ok(Self { concurrency, batch_size, settings })
+        Ok(Self { concurrency, batch_size, settings, policy: SharedPolicy::default() })
     }
 }
 
@@ -128,7 +137,7 @@ impl Study {
             let stream = source.stream(u64::from(seeds + 1))?;
             pull_requests = stream.changes.len();
             let once = |choice: &Choice| {
-                let outcome = simulate_while(&stream, &choice.settings, effort.may_continue)?;
+                let outcome = simulate_while(&stream, choice, effort.may_continue)?;
                 Ok((outcome, oracle(&stream, choice.concurrency)))
             };
             let of_seed: Vec<(Outcome, Sample)> = match choices.iter().map(once).collect() {

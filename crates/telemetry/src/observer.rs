@@ -143,6 +143,11 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 queue.id = %queue.id, run.id = %run, from, to, "the adaptive window has another size"
             );
         }
+        Decision::PolicyChanged { from, to } => {
+            tracing::info!(
+                queue.id = %queue.id, %from, %to, "the policy of the queue is another one"
+            );
+        }
         Decision::Excused { run, check, tests } => {
             tracing::info!(
                 queue.id = %queue.id, run.id = %run, check, tests = tests.join(", "),

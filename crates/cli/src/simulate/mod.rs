@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use clap::Args;
 use signalbox_domain::queue::{
-    BisectionMode, Mode, OptimizationMode, ReparentingMode, Settings, SuccessEstimates,
+    BisectionMode, Mode, OptimizationMode, ReparentingMode, Settings, SharedPolicy,
+    SuccessEstimates,
 };
 use signalbox_simulator::{
     Agents, Arrivals, Choice, Durations, Effort, History, Overlap, Replay, SimulationError, Study,
@@ -126,29 +127,33 @@ pub struct Simulate {
 }
 
 /// Simulates every combination, and prints the result.
-pub fn simulate(simulate: &Simulate) -> Result<(), CliError> {
+pub fn simulate(simulate: &Simulate, policy: &SharedPolicy) -> Result<(), CliError> {
     let read = |file: &PathBuf| {
         signalbox_terminal::read(file).map_err(|error| CliError::File { file: file.clone(), error })
     };
     let history = simulate.history.as_ref().map(read).transpose()?;
-    let text = simulate.run(history.as_deref())?;
+    let text = simulate.run(history.as_deref(), policy)?;
     simulate.format.say(&text, || text.clone());
     Ok(())
 }
 
 impl Simulate {
-    /// Simulates every combination, and returns the result as text. `history` is what `--history`
-    /// names.
-    pub fn run(&self, history: Option<&str>) -> Result<String, SimulationError> {
+    /// Simulates every combination with this policy, and returns the result as text. `history` is what
+    /// `--history` names.
+    pub fn run(
+        &self,
+        history: Option<&str>,
+        policy: &SharedPolicy,
+    ) -> Result<String, SimulationError> {
         let Some(text) = history else {
-            let choices = self.choices(None)?;
+            let choices = self.choices(None, policy)?;
             let study = Study::new(&self.workload(), choices, Effort::seeds(self.seeds))?;
             return Ok(if self.format.is_json() { document(&study) } else { table(&study) });
         };
         let conditions = self.workload().conditions();
         let unknown = self.test_minutes.map(|it| it.0);
-        let history = History::parse(text, conditions, unknown)?;
-        let choices = self.choices(history.settings.as_ref())?;
+        let history = History::parse(text, conditions, unknown)?.with_policy(policy.clone());
+        let choices = self.choices(history.settings.as_ref(), policy)?;
         let replay = Replay::new(&history, choices, Effort::seeds(self.seeds))?;
         Ok(if self.format.is_json() { replay_document(&replay) } else { replayed(&replay) })
     }
@@ -176,7 +181,11 @@ impl Simulate {
     }
 
     /// Every combination. What no flag sets is as in `recorded`.
-    fn choices(&self, recorded: Option<&Settings>) -> Result<Vec<Choice>, SimulationError> {
+    fn choices(
+        &self,
+        recorded: Option<&Settings>,
+        policy: &SharedPolicy,
+    ) -> Result<Vec<Choice>, SimulationError> {
         let or = |given: &[u32], default| match given {
             [] => vec![default],
             given => given.to_vec(),
@@ -217,7 +226,7 @@ impl Simulate {
         others.check()?;
         let pairs = slots.iter().flat_map(|slots| sizes.iter().map(move |size| (*slots, *size)));
         let mut choices = pairs
-            .map(|(slots, size)| Choice::new(slots, size, &others))
+            .map(|(slots, size)| Ok(Choice::new(slots, size, &others)?.with_policy(policy.clone())))
             .collect::<Result<Vec<Choice>, SimulationError>>()?;
         let kept = recorded.map(|settings| settings.bisection_concurrency);
         for choice in &mut choices {
@@ -306,7 +315,7 @@ mod tests {
     }
 
     fn run(flags: &[&str]) -> Result<String, String> {
-        parsed(flags)?.run(None).map_err(|error| error.to_string())
+        parsed(flags)?.run(None, &SharedPolicy::default()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -326,7 +335,7 @@ mod tests {
         assert_eq!(workload.durations, Durations::LogNormal { median: 30.0, sigma: 0.35 });
         assert_eq!(workload.overlap, Overlap::Areas { count: 50 });
         assert_eq!(workload.agents, Some(Agents { share: 0.2, failing: 0.3 }));
-        let choices = simulate.choices(None).expect("valid settings");
+        let choices = simulate.choices(None, &SharedPolicy::default()).expect("valid settings");
         let pairs: Vec<_> = choices.iter().map(|it| (it.concurrency, it.batch_size)).collect();
         assert_eq!(pairs, [(5, 1), (5, 4), (10, 1), (10, 4)]);
         assert!(!choices.iter().any(|it| it.settings.batch != (it.batch_size > 1)));

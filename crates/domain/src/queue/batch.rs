@@ -90,7 +90,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
 /// The most entries of a batch. With pretests, it may have up to twice the size with entries that have
 /// passed: these hardly ever make it fail.
 fn most(queue: &Queue, group: &[&Entry]) -> u32 {
-    let size = queue.header.settings.batching_min_size;
+    let size = queue.batch_size();
     let more = pretest::is_in_force(queue) && group.iter().any(|entry| entry.has_passed());
     if more { size.saturating_mul(2) } else { size }
 }
@@ -99,8 +99,7 @@ fn most(queue: &Queue, group: &[&Entry]) -> u32 {
 fn is_full(queue: &Queue, group: &[&Entry]) -> bool {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let untested = group.iter().filter(|entry| !entry.has_passed()).count();
-    count(untested) >= queue.header.settings.batching_min_size
-        || count(group.len()) >= most(queue, group)
+    count(untested) >= queue.batch_size() || count(group.len()) >= most(queue, group)
 }
 
 fn may_join(queue: &Queue, entry: &Entry) -> bool {

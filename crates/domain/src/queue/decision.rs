@@ -5,7 +5,7 @@ use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
 
 use super::{
-    Actor, FreezeScope, Mismatch, PrState, QueueStateName, Reason, Retry, RunCancelReason,
+    Actor, FreezeScope, Mismatch, PolicyId, PrState, QueueStateName, Reason, Retry, RunCancelReason,
 };
 use crate::words::words;
 
@@ -232,6 +232,13 @@ pub enum Decision {
         to: u32,
         /// The run.
         run: RunId,
+    },
+    /// This step and those after it use another policy.
+    PolicyChanged {
+        /// The policy of the steps before.
+        from: PolicyId,
+        /// The policy from this step on.
+        to: PolicyId,
     },
     /// A fact changed nothing.
     Ignored {

@@ -12,8 +12,8 @@ use super::freeze::{first_partial, prolonged};
 use super::lanes::{in_line, meet};
 use super::view::freeze;
 use super::{
-    Entry, EntryState, FreezeScope, LinePosition, Move, PassReason, Queue, QueueState, TestRun,
-    WaitReason, bisect, outcomes::Rates, pretest, view_entry,
+    Entry, EntryState, FreezeScope, LinePosition, Move, PassReason, PolicyView, Queue, QueueState,
+    TestRun, WaitReason, bisect, pretest, view_entry,
 };
 
 /// After how many freezes that interrupt its test a pull request has no estimate.
@@ -202,8 +202,8 @@ struct Simulation<'a> {
     running: BTreeMap<RunId, Span>,
     /// When each slot becomes free, from now.
     slots: BinaryHeap<Reverse<Span>>,
-    /// The failure rates, if the queue pretests.
-    rates: Option<Rates<'a>>,
+    /// What the policy sees, if the queue pretests.
+    policy: Option<PolicyView<'a>>,
 }
 
 impl<'a> Simulation<'a> {
@@ -238,8 +238,8 @@ impl<'a> Simulation<'a> {
         while slots.len() < limit.max(1) {
             slots.push(Reverse(Span::ZERO));
         }
-        let rates = pretest::is_in_force(queue).then(|| Rates::of(&queue.header));
-        Self { queue, usual, running, slots, rates }
+        let policy = pretest::is_in_force(queue).then(|| PolicyView::of(queue));
+        Self { queue, usual, running, slots, policy }
     }
 
     /// The time until this entry, and every entry that it waits for, has been tested.
@@ -251,7 +251,7 @@ impl<'a> Simulation<'a> {
             return sum(rest, self.usual);
         }
         let settings = &self.queue.header.settings;
-        let size = if settings.batch { settings.batching_min_size.max(1) } else { 1 };
+        let size = if settings.batch { self.queue.batch_size() } else { 1 };
         let (mut merged, mut group) = (Span::ZERO, Group::default());
         // What has not passed, and when its run ends.
         let mut unfinished: Vec<(Span, &Entry)> = Vec::new();
@@ -301,9 +301,9 @@ impl<'a> Simulation<'a> {
     /// Whether the group of this first entry would probably be tested beside the line first, where
     /// pull requests behind it do not wait for it. The others are what its run would contain besides it.
     fn is_pretested<'b>(&self, first: &'b Entry, others: impl Iterator<Item = &'b Entry>) -> bool {
-        self.rates.as_ref().is_some_and(|rates| {
+        self.policy.as_ref().is_some_and(|view| {
             let met = others.filter(|it| meet(self.queue.mode(), it, first));
-            pretest::expected(self.queue, rates, first, met)
+            pretest::expected(self.queue, view, first, met)
         })
     }
 

@@ -23,6 +23,7 @@ mod external;
 mod fact;
 mod freeze;
 mod freeze_scope;
+mod header;
 mod host_health;
 mod invariant;
 mod journal;
@@ -37,6 +38,7 @@ mod next_step;
 mod order;
 mod outcomes;
 mod plan;
+mod policy;
 mod priority;
 mod pull_request;
 mod readiness;
@@ -82,6 +84,7 @@ pub use freeze::{
     Freeze, FreezeState, InvalidFreeze, PartialFreeze, is_endless_freeze, is_partial_freeze,
 };
 pub use freeze_scope::{FreezeScope, InvalidScope};
+pub use header::{Header, Target};
 pub use host_health::{HostHealth, HostTrouble, HostTroubleKind};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
@@ -95,6 +98,7 @@ pub use order::LinePosition;
 pub use outcomes::{Outcomes, ShareOutcomes};
 pub use plan::{absorb, decide, next_deadline};
 use plan::{bisect, dependencies, frozen, pretest, quota, red, window};
+pub use policy::{Policy, PolicyId, PolicyView, SharedPolicy, Standard};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{
     InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,
@@ -117,7 +121,7 @@ pub use settings::{
     SettingValue, Settings, SettingsBuilder, SettingsPatch, SettingsWarning, SuccessEstimates,
     TestBranchConstructionMode, setting,
 };
-pub use state::{Header, PrState, Queue, QueueState, QueueStateName, RequestedState, Target};
+pub use state::{PrState, Queue, QueueState, QueueStateName, RequestedState};
 pub use target_rules::{
     ChangedPaths, ComputedTargets, InvalidTargetRule, MAX_CHANGED_PATHS, TargetRules, WhyAll,
 };

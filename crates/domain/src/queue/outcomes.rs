@@ -28,7 +28,7 @@ const ENOUGH: u32 = 50;
 const LEAST: u64 = 3;
 
 /// A probability of 1, in the unit of estimates.
-const CERTAIN: u64 = 1_000_000;
+pub(super) const CERTAIN: u64 = 1_000_000;
 
 impl Outcomes {
     /// Whether nothing has been counted.
@@ -156,22 +156,17 @@ impl<'a> Rates<'a> {
     }
 
     /// The probability, in millionths, that a pull request fails.
-    fn failing(&self, entry: &Entry) -> u64 {
+    pub(super) fn failing(&self, entry: &Entry) -> u64 {
         let Some(weight) = self.weight else { return self.of_queue };
         let Header { share_outcomes, settings, .. } = self.header;
         let own = share_outcomes.0.get(share::of(settings, &entry.pull_request));
         own.copied().unwrap_or_default().failing_with(self.of_queue, weight)
     }
-
-    /// The probability, in percent and rounded down, that all these pass together.
-    pub(super) fn all_pass<'b>(&self, entries: impl IntoIterator<Item = &'b Entry>) -> u32 {
-        together(entries.into_iter().map(|entry| self.failing(entry)))
-    }
 }
 
 /// The probability, in percent and rounded down, that no pull request fails, from the probability of each
 /// to fail.
-fn together(failing: impl Iterator<Item = u64>) -> u32 {
+pub(super) fn together(failing: impl Iterator<Item = u64>) -> u32 {
     let mut all = CERTAIN;
     for one in failing {
         if all == 0 {

@@ -8,12 +8,14 @@
     reason = "tests want to stop where something impossible happens"
 )]
 
+mod any_policy;
 mod clock;
 mod ids;
 mod matrix;
 mod quiet;
 mod world;
 
+pub use any_policy::AnyPolicy;
 pub use clock::ManualClock;
 pub use ids::CountingIds;
 pub use matrix::matrix;

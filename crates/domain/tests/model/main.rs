@@ -6,8 +6,8 @@ mod steps;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use signalbox_domain::queue::{Input, Queue, absorb, decide, fold};
-use signalbox_domain::testing::World;
+use signalbox_domain::queue::{Fact, Input, Queue, absorb, decide, fold};
+use signalbox_domain::testing::{AnyPolicy, World};
 
 use ops::{Op, apply, op, outcomes, rules, settings};
 use steps::{Before, check_liveness, check_step, check_urgent_during_freeze};
@@ -68,6 +68,30 @@ proptest! {
                 assert_eq!(entries(&again), entries(&world), "Q9: {fact:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_invariants_hold_whatever_a_policy_answers(
+        rules in rules(),
+        settings in settings(),
+        policies in prop::collection::vec(0..1_000_u32, 1..3),
+        ops in prop::collection::vec(op(), 1..80),
+    ) {
+        let mut world = World::new(settings, rules);
+        let mut folded = fold(world.new_queue.clone(), &world.journal);
+        for (policy, ops) in policies.iter().zip(ops.chunks(ops.len().div_ceil(policies.len()))) {
+            let steps = world.journal.len();
+            world.queue = world.queue.with_policy(AnyPolicy(*policy).into());
+            world.take_in(&Fact::TimePassed);
+            for op in ops {
+                let before = Before::of(&world);
+                apply(&mut world, op);
+                check_step(&before, &world, op);
+            }
+            folded = fold(folded.with_policy(AnyPolicy(*policy).into()), &world.journal[steps..]);
+        }
+        assert_eq!(folded, world.queue, "Q9");
+        check_liveness(&mut world);
     }
 
     #[test]

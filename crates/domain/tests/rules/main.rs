@@ -13,6 +13,7 @@ mod landings;
 mod lanes;
 mod management;
 mod modes;
+mod policy;
 mod pretest;
 mod quota;
 mod reasons;

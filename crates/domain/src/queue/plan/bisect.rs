@@ -19,8 +19,8 @@ use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
 use super::super::{
     Actor, Behind, BisectionMode, Decision, Entry, EntryState, EventBatch, LinePosition,
-    OptimizationMode, Part, PassReason, Queue, QueuedReason, ReparentingMode, RunStatus,
-    TestFailure, TestRun,
+    OptimizationMode, Part, PassReason, PolicyView, Queue, QueuedReason, RunStatus, TestFailure,
+    TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{frozen, leave, pretest};
@@ -38,12 +38,6 @@ pub(super) fn leaves_the_line(queue: &Queue) -> bool {
 /// passes alone and fails again behind the same run would do so without end. An urgent one keeps its
 /// place at the front.
 pub(super) fn may_reparent(queue: &Queue, run: &TestRun) -> bool {
-    let settings = &queue.header.settings;
-    let is_wanted = match settings.reparenting_mode {
-        ReparentingMode::Off => false,
-        ReparentingMode::Batches => run.group.len() > 1,
-        ReparentingMode::All => true,
-    };
     let members = || run.group.iter().filter_map(|member| queue.entry(member.entry));
     let is_at_front = |entry: &Entry| matches!(entry.place, LinePosition::Front { .. });
     // Nothing can be built on a failed run ahead, and that one may be at fault.
@@ -51,14 +45,14 @@ pub(super) fn may_reparent(queue: &Queue, run: &TestRun) -> bool {
         lanes::live_ahead(queue, run)
             .any(|it| matches!(it.state, EntryState::PendingFailure { .. }))
     };
-    is_wanted
-        && !run.bisection
+    !run.bisection
         && leaves_the_line(queue)
         && lanes::failure_window(queue) == 0
         && !members().all(|entry| entry.reparented)
         && !members().any(is_at_front)
         && !lanes::all_ahead_passed(queue, run)
         && !is_explained()
+        && queue.policy().reparents(&PolicyView::of(queue), run)
 }
 
 /// Tests a failed run beside the line, although runs ahead of it are unfinished.

@@ -24,7 +24,7 @@ mod timeouts;
 use crate::time::{Span, Timestamp};
 
 use super::state::QueueState;
-use super::{Command, Entry, Fact, Queue, Refusal, Transition};
+use super::{Command, Decision, Entry, Fact, Queue, Refusal, Transition};
 
 use builder::TransitionBuilder;
 
@@ -52,15 +52,26 @@ pub fn absorb(queue: &Queue, fact: &Fact, at: Timestamp) -> Transition {
 }
 
 fn concluded(mut builder: TransitionBuilder) -> Transition {
+    note_policy(&mut builder);
     advance::advance(&mut builder);
     let transition = builder.finish();
     debug_assert_eq!(super::check_invariants(&transition.queue), Vec::new());
     transition
 }
 
+/// Records the policy if it is another one than that of the step before.
+fn note_policy(builder: &mut TransitionBuilder) {
+    let to = builder.queue.policy().id();
+    if builder.queue.header.policy != to {
+        let from = std::mem::replace(&mut builder.queue.header.policy, to.clone());
+        builder.decision(Decision::PolicyChanged { from, to });
+    }
+}
+
 /// Returns when to absorb the next [`Fact::TimePassed`]: a run times out, its required statuses
 /// count as silent, a batch has waited long enough to fill, the hold of a red target ends, a freeze
-/// begins or ends, a quota is restored, or an entry was not ready for too long.
+/// begins or ends, a quota is restored, an entry was not ready for too long, or the queue has another
+/// policy than at its last step.
 /// `None` if nothing is due, and during an outage of the host, which extends all deadlines.
 pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     if queue.header.host.unreachable_since.is_some() {
@@ -70,8 +81,11 @@ pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     let batch = queue.header.batch_due.filter(|_| queue.header.state.moves());
     let red = red::in_force(queue).map(|red| red.until);
     let freeze = queue.header.freeze.due;
+    let other_policy = queue.header.policy != queue.policy().id();
+    let policy = other_policy.then_some(queue.header.created_at);
     let others = batch.into_iter().chain(red).chain(freeze);
-    let others = others.chain(quota::deadline(queue)).chain(not_ready_deadline(queue));
+    let others =
+        others.chain(quota::deadline(queue)).chain(not_ready_deadline(queue)).chain(policy);
     runs.into_iter().chain(others).min()
 }
 

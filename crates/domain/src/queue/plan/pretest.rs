@@ -11,19 +11,18 @@ use std::sync::Arc;
 use crate::ids::{PrNumber, RunId};
 
 use super::super::{
-    Actor, Behind, Decision, Entry, EntryState, LinePosition, Part, Queue, QueuedReason, lanes,
-    outcomes::Rates,
+    Actor, Behind, Decision, Entry, EntryState, LinePosition, Part, PolicyView, Queue,
+    QueuedReason, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave};
 
 /// Whether the queue pretests: the settings allow it, and enough outcomes are known, with failures.
 pub(in super::super) fn is_in_force(queue: &Queue) -> bool {
-    let settings = &queue.header.settings;
-    settings.pretest_threshold > 0
+    queue.header.settings.pretest_threshold > 0
         && bisect::leaves_the_line(queue)
         && lanes::failure_window(queue) == 0
-        && queue.header.outcomes.show_failures()
+        && queue.policy().can_estimate(&PolicyView::of(queue))
 }
 
 /// The probability, in percent, that a run of this group in the line passes, if it is so low that the
@@ -44,21 +43,21 @@ pub(in super::super) fn wanted(queue: &Queue, group: &[&Entry]) -> Option<u32> {
         !entry.has_passed() && !matches!(entry.state, EntryState::TestsPassed { .. })
     };
     let open = ahead.iter().map(|it| &*it.entry).filter(|it| is_open(it));
-    let percent = Rates::of(&queue.header).all_pass(untested().chain(open));
-    (percent < queue.header.settings.pretest_threshold).then_some(percent)
+    let view = PolicyView::of(queue);
+    let percent = view.all_pass(untested().chain(open));
+    queue.policy().pretests(&view, percent).then_some(percent)
 }
 
 /// Whether an entry that waits would be pretested with these others in its run, if the queue pretests.
 pub(in super::super) fn expected<'a>(
     queue: &Queue,
-    rates: &Rates<'_>,
+    view: &PolicyView<'_>,
     entry: &'a Entry,
     others: impl Iterator<Item = &'a Entry>,
 ) -> bool {
     !entry.has_passed()
         && !is_tested_in_line(queue, entry)
-        && rates.all_pass(std::iter::once(entry).chain(others))
-            < queue.header.settings.pretest_threshold
+        && queue.policy().pretests(view, view.all_pass(std::iter::once(entry).chain(others)))
 }
 
 /// Whether an entry is never pretested: it is a part of a batch, urgent, or restarted in its place.

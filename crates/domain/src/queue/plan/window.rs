@@ -3,7 +3,7 @@
 
 use crate::ids::RunId;
 
-use super::super::{Decision, Queue, RunStatus, TestRun};
+use super::super::{Decision, PolicyView, Queue, RunStatus, Settings, TestRun};
 use super::builder::TransitionBuilder;
 
 /// The most test runs of the line at the same time: the window, or else the concurrency.
@@ -30,9 +30,9 @@ pub(super) fn failed(builder: &mut TransitionBuilder, failed: RunId) {
         is_valid && run.group.iter().any(|member| other.contains(member.pr))
     };
     if builder.queue.runs().any(is_built_on_it) {
-        let least = settings.window_floor.min(settings.concurrency);
-        let halved = (limit(&builder.queue) / 2).max(least);
-        resize(builder, halved, failed);
+        let queue = &builder.queue;
+        let to = queue.policy().window_after_failure(&PolicyView::of(queue), limit(queue));
+        resize(builder, to, failed);
     }
 }
 
@@ -40,9 +40,9 @@ pub(super) fn failed(builder: &mut TransitionBuilder, failed: RunId) {
 pub(super) fn landed(builder: &mut TransitionBuilder, landed: RunId, merged: usize) {
     if in_force(&builder.queue).is_some() {
         let merged = u32::try_from(merged).unwrap_or(u32::MAX);
-        let grown = limit(&builder.queue).saturating_add(merged);
-        let grown = grown.min(builder.queue.header.settings.concurrency);
-        resize(builder, grown, landed);
+        let queue = &builder.queue;
+        let to = queue.policy().window_after_landing(&PolicyView::of(queue), limit(queue), merged);
+        resize(builder, to, landed);
     }
 }
 
@@ -54,6 +54,8 @@ pub(super) fn end(builder: &mut TransitionBuilder) {
 }
 
 fn resize(builder: &mut TransitionBuilder, to: u32, run: RunId) {
+    let Settings { window_floor, concurrency, .. } = builder.queue.header.settings;
+    let to = to.clamp(window_floor.min(concurrency), concurrency);
     let from = limit(&builder.queue);
     if from != to {
         builder.queue.header.window = Some(to);

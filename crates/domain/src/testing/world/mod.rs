@@ -15,7 +15,7 @@ use crate::queue::{
     Actor, ChangedPaths, Command, Decision, Dependency, DependencyState, Entry, EntryState, Event,
     Exit, Fact, FailureCause, HostTrouble, HostTroubleKind, Input, Mergeability, Mode,
     NumberedEffect, Outcomes, Priority, PullRequest, PullRequestState, Queue, Refusal,
-    ReportedTargets, Settings, Submission, TargetRules, Transition, absorb, decide,
+    ReportedTargets, Settings, SharedPolicy, Submission, TargetRules, Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 
@@ -193,6 +193,15 @@ impl World {
 
     fn head_of(pr: u32, version: u32) -> Sha {
         Sha::new(object(3, u64::from(pr) << 32 | u64::from(version))).expect("hexadecimal")
+    }
+
+    /// The world with a queue that has this policy.
+    #[must_use]
+    pub fn with_policy(mut self, policy: impl Into<SharedPolicy>) -> Self {
+        let policy = policy.into();
+        self.new_queue = self.new_queue.with_policy(policy.clone());
+        self.queue = self.queue.with_policy(policy);
+        self
     }
 
     /// The world with a queue in which these pull requests of these authors have ended before.
