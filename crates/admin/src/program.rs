@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use signalbox_config::{Config, Flags};
 use signalbox_domain::ports::{BlobStore, Clock};
+use signalbox_domain::queue::SharedPolicy;
 use signalbox_hosts::{ConnectedHosts, Kinds};
 use signalbox_services::{Context, QueueService, UploadService};
 use signalbox_terminal::note;
@@ -39,6 +40,9 @@ pub trait Program: Send + Sync {
 
     /// The clock.
     fn clock(&self) -> Arc<dyn Clock>;
+
+    /// The policy of all queues.
+    fn policy(&self) -> SharedPolicy;
 
     /// The store of the bytes of uploads.
     fn blobs(&self, config: &Config) -> Result<Arc<dyn BlobStore>, Box<dyn Error + Send + Sync>>;

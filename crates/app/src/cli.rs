@@ -286,7 +286,7 @@ async fn dispatch(cli: Cli, policy: SharedPolicy) -> Result<ExitCode, AppError> 
         }
         Command::Init(action) => signalbox_admin::init(&Signalbox(flags, policy), action).await?,
         Command::Migrate { action } => {
-            signalbox_admin::migrate(&Signalbox(flags, policy), action).await?
+            signalbox_admin::migrate(&Signalbox(flags, policy), action).await?;
         }
         Command::Token(action) => signalbox_admin::token(&Signalbox(flags, policy), action).await?,
         Command::Org(action) => signalbox_admin::org(&Signalbox(flags, policy), action).await?,

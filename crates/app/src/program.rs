@@ -39,6 +39,10 @@ impl Program for Signalbox {
         Arc::new(SystemClock)
     }
 
+    fn policy(&self) -> SharedPolicy {
+        self.1.clone()
+    }
+
     fn blobs(&self, config: &Config) -> Result<Arc<dyn BlobStore>, Failure> {
         Ok(crate::uploads::blobs(config)?)
     }

@@ -41,8 +41,8 @@ impl Watch {
         Self { context: context.into(), queues }
     }
 
-    /// Checks every queue with entries once. A queue with an unexplained wait takes another step,
-    /// and a lost call to the host is repeated; both are reported.
+    /// Checks every queue with entries once. A queue with an unexplained wait, or with another policy than at
+    /// its last step, takes another step, and a lost call to the host is repeated; both are reported.
     pub async fn look(&self) -> Result<Looked, Error> {
         let mut looked = Looked::default();
         // A queue without entries has no waits.
@@ -60,7 +60,7 @@ impl Watch {
 
     async fn step_again(&self, key: &QueueKey) -> Result<Vec<Unexplained>, Error> {
         let Some(queue) = self.queues.state(key.queue).await? else { return Ok(Vec::new()) };
-        if unjustified(&queue).is_empty() {
+        if unjustified(&queue).is_empty() && !queue.has_other_policy() {
             return Ok(Vec::new());
         }
         self.queues.absorb(key.queue, Fact::TimePassed).await?;

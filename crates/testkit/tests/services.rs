@@ -11,8 +11,8 @@ use signalbox_domain::ports::{
     CheckLog, CheckOutput, Clock as _, HostError, PullRequestQuery, StoreError,
 };
 use signalbox_domain::queue::{
-    ChangeSource, CheckConclusion, Effect, EffectClass, Mode, PrState, PullRequestState,
-    ReportedTargets, SettingsPatch, Targets, WaitReason,
+    ChangeSource, CheckConclusion, Effect, EffectClass, Entry, Mode, Policy, PolicyId, PolicyView,
+    PrState, PullRequestState, ReportedTargets, SettingsPatch, Targets, WaitReason,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::{Span, Timestamp};
@@ -159,6 +159,51 @@ async fn a_landing_whose_answer_is_lost_is_not_repeated() {
     assert_eq!(bench.entry(pr).await.state, PrState::Merged);
     assert_eq!(bench.host.calls(Call::Land), 2);
     assert_eq!(bench.past_mains().len(), 2, "main moved once");
+}
+
+/// A policy with which nothing is tested alone.
+#[derive(Debug)]
+struct Together;
+
+impl Policy for Together {
+    fn id(&self) -> PolicyId {
+        PolicyId::new("together", 1)
+    }
+
+    fn batch_size(&self, _view: &PolicyView<'_>, _first: &Entry) -> u32 {
+        2
+    }
+}
+
+#[tokio::test]
+async fn a_server_with_another_policy_acts_without_an_event() {
+    let bench = Fixture::new(2).await;
+    let batches = SettingsPatch {
+        batch: Some(true),
+        batching_min_size: Some(9),
+        batching_max_wait_time_minutes: Some(60),
+        ..SettingsPatch::default()
+    };
+    let change = QueueChange { settings: batches, ..QueueChange::default() };
+    let changed = bench.queues.update_queue(&bench.caller, &bench.repo, &bench.main, change).await;
+    changed.expect("valid settings");
+    let prs = [bench.open("one"), bench.open("two")];
+    for pr in prs {
+        bench.submit(pr).await.expect("accepted");
+    }
+    assert_eq!(bench.entry(prs[0]).await.state, PrState::Pending, "its batch waits to fill");
+    // The server is started again with a policy of its own.
+    let queues = QueueService::new(bench.context.clone()).with_policy(Together.into());
+    let bench = Fixture { queues: Arc::new(queues), ..bench };
+    let watch = Watch::new(bench.context.clone(), bench.queues.clone());
+    assert_eq!(watch.look().await.expect("the store answers"), Looked::default());
+    for pr in prs {
+        assert_eq!(bench.entry(pr).await.state, PrState::Testing);
+    }
+    bench.run_until_idle().await;
+    for pr in prs {
+        assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+    }
 }
 
 #[tokio::test]

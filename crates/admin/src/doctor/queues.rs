@@ -1,14 +1,14 @@
 //! Checks that every waiting pull request has a known wait reason.
 
 use signalbox_domain::ports::{Loaded, Stores};
-use signalbox_domain::queue::unjustified;
+use signalbox_domain::queue::{SharedPolicy, unjustified};
 use signalbox_terminal::chain;
 use signalbox_wording::settings_warning;
 
 use super::Finding;
 
 /// Checks every stored queue.
-pub(super) async fn waits(stores: &Stores) -> Vec<Finding> {
+pub(super) async fn waits(stores: &Stores, policy: &SharedPolicy) -> Vec<Finding> {
     let name = "queues";
     let keys = match stores.queue.queues.list(None, None).await {
         Ok(keys) => keys,
@@ -18,6 +18,7 @@ pub(super) async fn waits(stores: &Stores) -> Vec<Finding> {
     for key in &keys {
         match stores.queue.queues.load(key.queue, None).await {
             Ok(Some(Loaded::Fresh(queue, _))) => {
+                let queue = queue.with_policy(policy.clone());
                 found.extend(unjustified(&queue).into_iter().map(|(pr, why)| {
                     let words = format!(
                         "branch `{}`: #{pr} waits for no known reason; please report this: {why}",

@@ -151,6 +151,7 @@ macro_rules! store_conformance {
             queues::a_commit_on_an_old_version_writes_nothing,
             queues::a_known_version_is_not_loaded_again,
             queues::external_checks_are_stored_with_their_run,
+            queues::the_policy_of_a_queue_is_stored,
             queues::only_live_entries_and_runs_that_matter_are_loaded,
             queues::targets_are_stored_apart_and_before_a_submission,
             queues::a_deleted_queue_frees_its_branch,

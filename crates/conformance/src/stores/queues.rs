@@ -5,10 +5,10 @@ use signalbox_domain::ports::{
     CommitError, CreateError, Loaded, Located, MetricsScope, QueueRef, Stores, Version,
 };
 use signalbox_domain::queue::{
-    Actor, Check, CheckConclusion, CheckStatus, Command, Effect, EffectClass, ExternalReport, Fact,
-    Input, ReportedTargets, absorb,
+    Actor, Check, CheckConclusion, CheckStatus, Command, Decision, Effect, EffectClass,
+    ExternalReport, Fact, Input, Policy, PolicyId, ReportedTargets, absorb,
 };
-use signalbox_domain::testing::Rules;
+use signalbox_domain::testing::{AnyPolicy, Rules};
 use signalbox_domain::time::Span;
 use uuid::Uuid;
 
@@ -136,6 +136,30 @@ pub async fn external_checks_are_stored_with_their_run(stores: &Stores) {
     assert_eq!(ended.checks, [report(Some(CheckConclusion::Success)).check]);
     assert_eq!(ended.accepts(&report(Some(CheckConclusion::Success))), Ok(false));
     assert!(ended.accepts(&report(Some(CheckConclusion::Failure))).is_err());
+}
+
+/// A queue knows the policy of its last step, and the journal has every change of it.
+pub async fn the_policy_of_a_queue_is_stored(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    let mut policies = Vec::new();
+    for number in [7, 8] {
+        sample.world.queue = sample.world.queue.clone().with_policy(AnyPolicy(number).into());
+        sample.tell(Fact::TimePassed).await;
+        let (kept, _) = sample.load().await;
+        assert_eq!(kept, sample.world.queue);
+        assert!(kept.has_other_policy(), "a store knows no policies");
+        assert!(!kept.with_policy(AnyPolicy(number).into()).has_other_policy());
+        policies.push(AnyPolicy(number).id());
+    }
+    let journal = stores.queue.reads.journal(sample.queue, 0, 1_000).await.expect("a journal");
+    let changed = |decision: &Decision| match decision {
+        Decision::PolicyChanged { from, to } => Some((from.clone(), to.clone())),
+        _ => None,
+    };
+    let changes = journal.iter().flat_map(|record| record.decisions.iter().filter_map(changed));
+    let [seven, eight] = [policies[0].clone(), policies[1].clone()];
+    let expected = [(PolicyId::default(), seven.clone()), (seven, eight)];
+    assert_eq!(changes.collect::<Vec<_>>(), expected);
 }
 
 /// Ended entries are not part of the state, and neither are their runs.

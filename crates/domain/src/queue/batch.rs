@@ -23,12 +23,13 @@ pub(super) fn gather<'a>(
     if alone(queue, first) {
         return (group, None);
     }
+    let limits = Limits::of(queue, first);
     let closed = match queue.mode() {
-        Mode::Single => neighbors(queue, &mut group),
-        Mode::Parallel => of_one_lane(queue, &mut group),
+        Mode::Single => neighbors(queue, &limits, &mut group),
+        Mode::Parallel => of_one_lane(queue, &limits, &mut group),
     };
     let due = group.iter().map(|entry| batch_due(queue, entry)).min().flatten();
-    let waits = !is_full(queue, &group) && !closed;
+    let waits = !limits.is_full(&group) && !closed;
     (group, due.filter(|due| waits && *due > at))
 }
 
@@ -52,7 +53,9 @@ pub(super) fn filling(queue: &Queue, entry: &Entry) -> Option<Filling> {
                 && group.iter().any(|member| member.id == entry.id)
             {
                 let have = u32::try_from(group.len()).unwrap_or(u32::MAX);
-                return Some(Filling { have, most: most(queue, &group), until });
+                let has_passed = group.iter().any(|it| it.has_passed());
+                let most = Limits::of(queue, first).most(has_passed);
+                return Some(Filling { have, most, until });
             }
         }
     }
@@ -87,19 +90,34 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     name.ends_with(tail)
 }
 
-/// The most entries of a batch. With pretests, it may have up to twice the size with entries that have
-/// passed: these hardly ever make it fail.
-fn most(queue: &Queue, group: &[&Entry]) -> u32 {
-    let size = queue.batch_size();
-    let more = pretest::is_in_force(queue) && group.iter().any(|entry| entry.has_passed());
-    if more { size.saturating_mul(2) } else { size }
+/// How many entries a batch may have.
+struct Limits {
+    /// Of entries that have not passed yet.
+    untested: u32,
+    /// Of all. With pretests, it may have up to twice the size with entries that have passed: these hardly ever
+    /// make it fail.
+    with_passed: u32,
 }
 
-/// Whether no other entry joins a batch.
-fn is_full(queue: &Queue, group: &[&Entry]) -> bool {
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let untested = group.iter().filter(|entry| !entry.has_passed()).count();
-    count(untested) >= queue.batch_size() || count(group.len()) >= most(queue, group)
+impl Limits {
+    /// The limits of a batch that begins with this entry.
+    fn of(queue: &Queue, first: &Entry) -> Self {
+        let untested = queue.batch_size(first);
+        let times = if pretest::is_in_force(queue) { 2 } else { 1 };
+        Self { untested, with_passed: untested.saturating_mul(times) }
+    }
+
+    const fn most(&self, has_passed: bool) -> u32 {
+        if has_passed { self.with_passed } else { self.untested }
+    }
+
+    /// Whether no other entry joins a batch.
+    fn is_full(&self, group: &[&Entry]) -> bool {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let untested = group.iter().filter(|entry| !entry.has_passed()).count();
+        let has_passed = untested < group.len();
+        count(untested) >= self.untested || count(group.len()) >= self.most(has_passed)
+    }
 }
 
 fn may_join(queue: &Queue, entry: &Entry) -> bool {
@@ -107,10 +125,10 @@ fn may_join(queue: &Queue, entry: &Entry) -> bool {
 }
 
 /// Adds the next entries of the line. Returns whether the entry behind them must not be overtaken.
-fn neighbors<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
+fn neighbors<'a>(queue: &'a Queue, limits: &Limits, group: &mut Vec<&'a Entry>) -> bool {
     let Some(first) = group.first().copied() else { return false };
     for entry in queue.behind(OrderKey::of(first)) {
-        if is_full(queue, group) {
+        if limits.is_full(group) {
             return false;
         }
         if !meet(Mode::Single, first, entry) {
@@ -129,7 +147,7 @@ fn neighbors<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
 /// entries that stand ahead of the whole group and have a candidate. The first member cannot be
 /// built on an entry that stands between members. Returns whether the lane has an entry there that
 /// must not be overtaken.
-fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
+fn of_one_lane<'a>(queue: &'a Queue, limits: &Limits, group: &mut Vec<&'a Entry>) -> bool {
     let Some(first) = group.first().copied() else { return false };
     let start = OrderKey::of(first);
     let depends_on_ahead_only = |entry: &Entry, group: &[&Entry]| {
@@ -142,7 +160,7 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>) -> bool {
     };
     let mut lane = Lane::of(queue, first);
     let mut last = start;
-    while !is_full(queue, group) {
+    while !limits.is_full(group) {
         let meets = |member: &&Entry, entry: &Entry| meet(Mode::Parallel, member, entry);
         let of_lane = |entry: &&Entry| group.iter().any(|member| meets(member, entry));
         let Some(entry) = queue.lane_behind(&lane, last).find(of_lane) else { return false };

@@ -251,7 +251,6 @@ impl<'a> Simulation<'a> {
             return sum(rest, self.usual);
         }
         let settings = &self.queue.header.settings;
-        let size = if settings.batch { self.queue.batch_size() } else { 1 };
         let (mut merged, mut group) = (Span::ZERO, Group::default());
         // What has not passed, and when its run ends.
         let mut unfinished: Vec<(Span, &Entry)> = Vec::new();
@@ -262,8 +261,10 @@ impl<'a> Simulation<'a> {
                     self.running.get(run).copied().unwrap_or(self.usual)
                 }
                 EntryState::Pending { .. } => {
-                    let size = if other.no_batch { 1 } else { size };
-                    if other.no_batch || group.room == 0 {
+                    let is_alone = other.no_batch || !settings.batch;
+                    let size = || if is_alone { 1 } else { self.queue.batch_size(other) };
+                    if is_alone || group.room == 0 {
+                        let size = size();
                         let start = self.slots.peek().map_or(Span::ZERO, |Reverse(free)| *free);
                         unfinished.retain(|(done, _)| *done > start);
                         let mates = mates(line.get(at + 1..).unwrap_or_default(), size);

@@ -15,7 +15,7 @@ use super::lane_index::Lane;
 use super::order::OrderKey;
 use super::started::{Placed, Rank, united};
 use super::{
-    Entry, EntryState, LinePosition, Mode, Part, Queue, Targets, TestRun, bisect, frozen, pretest,
+    Entry, EntryState, LinePosition, Mode, Queue, Targets, TestRun, bisect, frozen, parts, pretest,
     red,
 };
 
@@ -79,7 +79,7 @@ pub(super) fn next_to_start<'a>(
             continue;
         }
         let slot = match entry.part.as_ref().filter(|part| !part.pretest) {
-            Some(part) => free.bisection && !may_follow(queue, entry, part),
+            Some(part) => free.bisection && !parts::may_follow(queue, entry, part),
             None => free.main,
         };
         if !slot {
@@ -122,32 +122,6 @@ pub(super) fn may_start(queue: &Queue) -> impl Iterator<Item = &OrderKey> {
 /// Whether a red target or a freeze keeps an entry from being tested.
 fn is_held(queue: &Queue, entry: &Entry) -> bool {
     red::holds(queue, entry) || frozen::holds_tests(queue, entry)
-}
-
-/// Whether the result of a part follows from other runs, and the queue skips such runs.
-pub(super) fn follows(queue: &Queue, part: &Part) -> bool {
-    part.implied && bisect::skips(queue)
-}
-
-/// Whether the result of a part follows from other runs, or may follow from those under test.
-fn may_follow(queue: &Queue, entry: &Entry, part: &Part) -> bool {
-    follows(queue, part) || left_under_test(queue, entry, part).next().is_some()
-}
-
-/// The members of the parts ahead of a part that are under test, nearest first, if the queue skips runs
-/// whose result follows: whether the part needs a run of its own depends on them.
-pub(super) fn left_under_test<'a>(
-    queue: &'a Queue,
-    entry: &Entry,
-    part: &'a Part,
-) -> impl Iterator<Item = &'a Entry> {
-    let skips = bisect::skips(queue);
-    let ahead = queue.before(OrderKey::of(entry)).take_while(move |_| skips);
-    ahead.filter(|other| {
-        let of_batch = |it: &Part| it.batch == part.batch && it.number != part.number;
-        other.part.as_ref().is_some_and(of_batch)
-            && matches!(other.state, EntryState::Testing { .. })
-    })
 }
 
 /// The group that starts with this entry, or the dependency that has no usable candidate. The capacities of

@@ -37,6 +37,7 @@ mod moves;
 mod next_step;
 mod order;
 mod outcomes;
+mod parts;
 mod plan;
 mod policy;
 mod priority;

@@ -75,7 +75,9 @@ impl fmt::Display for PolicyId {
 /// default: what [`Standard`] does, by the settings of the queue.
 ///
 /// The answers must depend on nothing but the arguments: the planner asks repeatedly, and a replay of the
-/// journal asks again. A policy that would answer differently than before needs another version.
+/// journal asks again. A policy that would answer differently than before needs another version, and one with
+/// parameters names them. Every step of a queue and every view of it asks, so a policy must answer quickly and
+/// never panic.
 pub trait Policy: fmt::Debug + Send + Sync {
     /// Its name and version. The journal has them whenever they change.
     fn id(&self) -> PolicyId;
@@ -92,10 +94,10 @@ pub trait Policy: fmt::Debug + Send + Sync {
         view.failing(entry)
     }
 
-    /// Whether a group is tested beside the line first, if its run in the line passes with this probability,
-    /// in percent. By default: if it is below the setting `pretestThreshold`. With the value 0 of that setting
-    /// no policy is asked.
-    fn pretests(&self, view: &PolicyView<'_>, percent: u32) -> bool {
+    /// Whether a group is tested beside the line first. `first` is its first pull request, and `percent` the
+    /// probability that its run in the line passes. By default: if that is below the setting `pretestThreshold`.
+    /// With the value 0 of that setting no policy is asked.
+    fn pretests(&self, view: &PolicyView<'_>, _first: &Entry, percent: u32) -> bool {
         percent < view.settings().pretest_threshold
     }
 
@@ -109,15 +111,15 @@ pub trait Policy: fmt::Debug + Send + Sync {
         }
     }
 
-    /// How many pull requests that have not passed yet are tested together, if the setting `batch` is on; from
-    /// 1 to 1,000. By default the setting `batchingMinSize`.
-    fn batch_size(&self, view: &PolicyView<'_>) -> u32 {
+    /// How many pull requests that have not passed yet are tested together in the batch that begins with `first`,
+    /// if the setting `batch` is on; from 1 to 1,000. By default the setting `batchingMinSize`.
+    fn batch_size(&self, view: &PolicyView<'_>, _first: &Entry) -> u32 {
         view.settings().batching_min_size
     }
 
     /// The adaptive window after a failure that restarts other runs; from the setting `windowFloor` to
     /// `concurrency`. By default half of what it was.
-    fn window_after_failure(&self, _view: &PolicyView<'_>, window: u32) -> u32 {
+    fn window_after_failure(&self, _view: &PolicyView<'_>, _failed: &TestRun, window: u32) -> u32 {
         window / 2
     }
 
@@ -177,7 +179,8 @@ pub struct PolicyView<'a> {
 }
 
 impl<'a> PolicyView<'a> {
-    pub(super) const fn of(queue: &'a Queue) -> Self {
+    /// What a policy sees of this queue.
+    pub const fn of(queue: &'a Queue) -> Self {
         Self { queue, rates: OnceCell::new() }
     }
 
@@ -191,10 +194,15 @@ impl<'a> PolicyView<'a> {
         &self.queue.header.settings
     }
 
-    /// The pull requests in the queue, in its order; those outside the line last. Counting them takes time in
-    /// proportion to their number.
+    /// The pull requests in the queue, in its order; those outside the line last. Reading all takes time in
+    /// proportion to their number, each time that a policy is asked.
     pub fn entries(&self) -> impl Iterator<Item = &'a Entry> + use<'a> {
         self.queue.entries_in_order()
+    }
+
+    /// How many pull requests of the line wait for a test run.
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting.count()
     }
 
     /// How many test runs of the line run, and how many may.
@@ -210,7 +218,7 @@ impl<'a> PolicyView<'a> {
     }
 
     /// The probability, in percent and rounded down, that all these pass together, by the policy of the queue.
-    pub(super) fn all_pass<'b>(&self, entries: impl IntoIterator<Item = &'b Entry>) -> u32 {
+    pub fn all_pass<'b>(&self, entries: impl IntoIterator<Item = &'b Entry>) -> u32 {
         let failing = |entry| u64::from(self.queue.policy().failing(self, entry)).min(CERTAIN);
         together(entries.into_iter().map(failing))
     }
@@ -232,8 +240,13 @@ impl Queue {
         &*self.policy
     }
 
-    /// How many pull requests that have not passed yet are tested together.
-    pub(super) fn batch_size(&self) -> u32 {
-        self.policy().batch_size(&PolicyView::of(self)).clamp(1, MOST_OF_BATCH)
+    /// Whether no step was made with its policy yet, or other steps were made since.
+    pub fn has_other_policy(&self) -> bool {
+        self.header.policy != self.policy().id()
+    }
+
+    /// How many pull requests that have not passed yet are tested together, if this one is the first.
+    pub(super) fn batch_size(&self, first: &Entry) -> u32 {
+        self.policy().batch_size(&PolicyView::of(self), first).clamp(1, MOST_OF_BATCH)
     }
 }

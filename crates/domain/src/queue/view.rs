@@ -10,7 +10,7 @@ use super::usage::UsedUp;
 use super::{
     Entry, EntryState, Freeze, HostTroubleKind, LinePosition, PartialFreeze, PrState, Queue,
     QueueState, Readiness, RedTarget, RunStatus, TestRun, WaitReason, batch, bisect, dependencies,
-    frozen, lanes, quota, red, share, window,
+    frozen, lanes, parts, quota, red, share, window,
 };
 
 /// The view of an entry.
@@ -379,7 +379,7 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
             .unwrap_or(WaitReason::PredecessorTesting { prs });
     }
     if let Some(part) = &entry.part
-        && lanes::follows(queue, part)
+        && parts::follows(queue, part)
     {
         let prs = ahead.before_part(queue, entry);
         if prs.is_empty() {
@@ -388,10 +388,9 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
         return WaitReason::PredecessorTesting { prs };
     }
     if let Some(part) = &entry.part {
-        let left = lanes::left_under_test(queue, entry, part);
-        let mut prs: Vec<PrNumber> = left.map(|it| it.pr).take(NAMED).collect();
+        let mut prs = parts::left_under_test(queue, entry, part);
+        prs.truncate(NAMED);
         if !prs.is_empty() {
-            prs.reverse();
             return WaitReason::PredecessorTesting { prs };
         }
     }

@@ -53,6 +53,11 @@ fn is_urgent(entry: &Entry) -> bool {
 }
 
 impl Waiting {
+    /// The number of waiting entries of the line.
+    pub(super) fn count(&self) -> usize {
+        self.open.size() + self.blocked.size()
+    }
+
     /// The entries that may be startable, in line order.
     pub(super) fn open(&self) -> impl Iterator<Item = &OrderKey> {
         self.open.iter()

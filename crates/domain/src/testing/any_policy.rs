@@ -27,8 +27,8 @@ impl Policy for AnyPolicy {
         self.answer(("fails", entry.pr), 1_500_000)
     }
 
-    fn pretests(&self, _view: &PolicyView<'_>, percent: u32) -> bool {
-        self.answer(("pretests", percent / 10), 2) == 0
+    fn pretests(&self, _view: &PolicyView<'_>, first: &Entry, percent: u32) -> bool {
+        self.answer(("pretests", first.pr, percent / 10), 2) == 0
     }
 
     fn reparents(&self, _view: &PolicyView<'_>, failed: &TestRun) -> bool {
@@ -36,12 +36,12 @@ impl Policy for AnyPolicy {
         self.answer(("reparents", prs), 2) == 0
     }
 
-    fn batch_size(&self, view: &PolicyView<'_>) -> u32 {
-        self.answer(("size", view.entries().count()), 6)
+    fn batch_size(&self, view: &PolicyView<'_>, first: &Entry) -> u32 {
+        self.answer(("size", first.pr, view.entries().count(), view.waiting()), 6)
     }
 
-    fn window_after_failure(&self, _view: &PolicyView<'_>, window: u32) -> u32 {
-        self.answer(("failure", window), 9)
+    fn window_after_failure(&self, _view: &PolicyView<'_>, failed: &TestRun, window: u32) -> u32 {
+        self.answer(("failure", failed.group.len(), window), 9)
     }
 
     fn window_after_landing(&self, _view: &PolicyView<'_>, window: u32, merged: u32) -> u32 {

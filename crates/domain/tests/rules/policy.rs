@@ -38,12 +38,12 @@ impl Policy for Given {
         self.reparents.unwrap_or_else(|| Standard.reparents(view, failed))
     }
 
-    fn batch_size(&self, view: &PolicyView<'_>) -> u32 {
+    fn batch_size(&self, view: &PolicyView<'_>, _first: &Entry) -> u32 {
         self.batch_size.unwrap_or(view.settings().batching_min_size)
     }
 
-    fn window_after_failure(&self, view: &PolicyView<'_>, window: u32) -> u32 {
-        self.window.unwrap_or_else(|| Standard.window_after_failure(view, window))
+    fn window_after_failure(&self, view: &PolicyView<'_>, failed: &TestRun, window: u32) -> u32 {
+        self.window.unwrap_or_else(|| Standard.window_after_failure(view, failed, window))
     }
 }
 
@@ -78,6 +78,7 @@ fn the_journal_has_the_name_and_the_version_of_each_policy() {
         assert_eq!(is_due, !expected.is_empty(), "the other policy acts without an event");
         world.take_in(&Fact::TimePassed);
         assert_eq!(changes(&world), expected);
+        assert!(!world.queue.has_other_policy());
     }
     // A stored queue knows the policy of its last step.
     let Queue { header, .. } = world.queue.clone();

@@ -247,6 +247,7 @@ fn written() -> BTreeMap<&'static str, Vec<Value>> {
         outbox::failing_effects_are_listed_longest_first,
         queues::external_checks_are_stored_with_their_run,
         queues::targets_are_stored_apart_and_before_a_submission,
+        queues::the_policy_of_a_queue_is_stored,
         reads::depths_count_live_entries_by_state,
         uploads::an_upload_is_finished_or_retried,
         uploads::bytes_are_received_once,

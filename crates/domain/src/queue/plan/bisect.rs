@@ -17,6 +17,7 @@ use crate::time::Timestamp;
 
 use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
+use super::super::parts;
 use super::super::{
     Actor, Behind, BisectionMode, Decision, Entry, EntryState, EventBatch, LinePosition,
     OptimizationMode, Part, PassReason, PolicyView, Queue, QueuedReason, RunStatus, TestFailure,
@@ -277,7 +278,7 @@ pub(super) fn split_implied(builder: &mut TransitionBuilder) -> bool {
 fn implied_part(queue: &Queue) -> Option<Vec<&Entry>> {
     let first = in_line(queue).find(|entry| {
         entry.waits_in_line()
-            && entry.part.as_ref().is_some_and(|part| lanes::follows(queue, part))
+            && entry.part.as_ref().is_some_and(|part| parts::follows(queue, part))
             && all_before_passed(queue, entry)
     })?;
     let number = first.part.as_ref()?.number;

@@ -38,7 +38,7 @@ pub(super) mod window;
 
 /// Carries out a command, or refuses it with the rule that it breaks. `at` is the time of the step.
 pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transition, Refusal> {
-    let mut builder = TransitionBuilder::of(queue, at);
+    let mut builder = begin(queue, at);
     commands::carry_out(&mut builder, command)?;
     Ok(concluded(builder))
 }
@@ -46,26 +46,27 @@ pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transit
 /// Applies a fact at the time `at`. A stale or repeated fact changes nothing and is recorded as
 /// [`Decision::Ignored`](super::Decision::Ignored).
 pub fn absorb(queue: &Queue, fact: &Fact, at: Timestamp) -> Transition {
-    let mut builder = TransitionBuilder::of(queue, at);
+    let mut builder = begin(queue, at);
     facts::take_in(&mut builder, fact);
     concluded(builder)
 }
 
 fn concluded(mut builder: TransitionBuilder) -> Transition {
-    note_policy(&mut builder);
     advance::advance(&mut builder);
     let transition = builder.finish();
     debug_assert_eq!(super::check_invariants(&transition.queue), Vec::new());
     transition
 }
 
-/// Records the policy if it is another one than that of the step before.
-fn note_policy(builder: &mut TransitionBuilder) {
-    let to = builder.queue.policy().id();
-    if builder.queue.header.policy != to {
+/// The builder of a step. Its first decision is another policy than that of the step before.
+fn begin(queue: &Queue, at: Timestamp) -> TransitionBuilder {
+    let mut builder = TransitionBuilder::of(queue, at);
+    if queue.has_other_policy() {
+        let to = queue.policy().id();
         let from = std::mem::replace(&mut builder.queue.header.policy, to.clone());
         builder.decision(Decision::PolicyChanged { from, to });
     }
+    builder
 }
 
 /// Returns when to absorb the next [`Fact::TimePassed`]: a run times out, its required statuses
@@ -81,8 +82,7 @@ pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     let batch = queue.header.batch_due.filter(|_| queue.header.state.moves());
     let red = red::in_force(queue).map(|red| red.until);
     let freeze = queue.header.freeze.due;
-    let other_policy = queue.header.policy != queue.policy().id();
-    let policy = other_policy.then_some(queue.header.created_at);
+    let policy = queue.has_other_policy().then_some(queue.header.created_at);
     let others = batch.into_iter().chain(red).chain(freeze);
     let others =
         others.chain(quota::deadline(queue)).chain(not_ready_deadline(queue)).chain(policy);

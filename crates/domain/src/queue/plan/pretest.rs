@@ -45,7 +45,10 @@ pub(in super::super) fn wanted(queue: &Queue, group: &[&Entry]) -> Option<u32> {
     let open = ahead.iter().map(|it| &*it.entry).filter(|it| is_open(it));
     let view = PolicyView::of(queue);
     let percent = view.all_pass(untested().chain(open));
-    queue.policy().pretests(&view, percent).then_some(percent)
+    group
+        .first()
+        .is_some_and(|first| queue.policy().pretests(&view, first, percent))
+        .then_some(percent)
 }
 
 /// Whether an entry that waits would be pretested with these others in its run, if the queue pretests.
@@ -55,9 +58,10 @@ pub(in super::super) fn expected<'a>(
     entry: &'a Entry,
     others: impl Iterator<Item = &'a Entry>,
 ) -> bool {
-    !entry.has_passed()
-        && !is_tested_in_line(queue, entry)
-        && queue.policy().pretests(view, view.all_pass(std::iter::once(entry).chain(others)))
+    !entry.has_passed() && !is_tested_in_line(queue, entry) && {
+        let percent = view.all_pass(std::iter::once(entry).chain(others));
+        queue.policy().pretests(view, entry, percent)
+    }
 }
 
 /// Whether an entry is never pretested: it is a part of a batch, urgent, or restarted in its place.

@@ -31,7 +31,7 @@ pub(super) fn failed(builder: &mut TransitionBuilder, failed: RunId) {
     };
     if builder.queue.runs().any(is_built_on_it) {
         let queue = &builder.queue;
-        let to = queue.policy().window_after_failure(&PolicyView::of(queue), limit(queue));
+        let to = queue.policy().window_after_failure(&PolicyView::of(queue), &run, limit(queue));
         resize(builder, to, failed);
     }
 }

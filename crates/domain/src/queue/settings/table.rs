@@ -215,8 +215,7 @@ settings! {
     /// date, and has passed its checks.
     direct_merge_mode: DirectMergeMode = DirectMergeMode::Off,
         "directMergeMode", "Direct merge", Merging, SettingKind::Word(DirectMergeMode::NAMES);
-    /// Whether bisection tests one half after the other, and skips test runs whose result follows from
-    /// earlier ones.
+    /// Whether bisection skips test runs whose result follows from earlier ones.
     optimization_mode: OptimizationMode = OptimizationMode::Off,
         "optimizationMode", "Optimization of bisection", Batching,
         SettingKind::Word(OptimizationMode::NAMES);
