@@ -269,7 +269,6 @@ impl QueueService {
         Ok(self.stepper.all(watched_only).await?)
     }
 
-    /// Whether a run still waits for its checks.
     /// Those of these failed checks whose test reports a run still waits for.
     pub(super) async fn awaited_reports(
         &self,
@@ -346,6 +345,7 @@ impl QueueService {
         }))
     }
 
+    /// Whether a run still waits for its checks.
     pub(super) async fn awaits_checks(&self, queue: QueueRef, run: RunId) -> Result<bool, Error> {
         let Some((_, state)) = self.stepper.load(queue).await? else { return Ok(false) };
         Ok(state.run(run).is_some_and(|run| run.status.is_running()))

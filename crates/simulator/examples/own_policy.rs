@@ -1,5 +1,6 @@
 //! A policy of a team's own beside the standard one, on the same pull requests:
 //! `cargo run --release -p signalbox-simulator --example own_policy`.
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use signalbox_domain::queue::{Entry, Policy, PolicyId, PolicyView, Settings, SharedPolicy};
 use signalbox_simulator::{Choice, Effort, SimulationError, Study, Workload};
@@ -33,7 +34,8 @@ pub(crate) fn main() -> Result<(), SimulationError> {
     let seeds = if cfg!(debug_assertions) { 2 } else { 20 };
     let study = Study::new(&workload, choices, Effort::seeds(seeds))?;
     for finding in &study.findings {
-        let (policy, slots) = (finding.choice.policy.id(), finding.choice.concurrency);
+        let policy = finding.choice.policy.id().to_string();
+        let slots = finding.choice.concurrency;
         let (median, p95, runs) = (finding.median.mean, finding.p95.mean, finding.runs.mean);
         println!(
             "{policy:12} {slots} slots: median {median:.0} P95 {p95:.0} minutes, {runs:.2} runs/PR"

@@ -152,11 +152,11 @@ pub async fn the_policy_of_a_queue_is_stored(stores: &Stores) {
         policies.push(AnyPolicy(number).id());
     }
     let journal = stores.queue.reads.journal(sample.queue, 0, 1_000).await.expect("a journal");
-    let changed = |decision: &Decision| match decision {
+    let of_policy = |decision: &Decision| match decision {
         Decision::PolicyChanged { from, to } => Some((from.clone(), to.clone())),
         _ => None,
     };
-    let changes = journal.iter().flat_map(|record| record.decisions.iter().filter_map(changed));
+    let changes = journal.iter().flat_map(|record| record.decisions.iter().filter_map(of_policy));
     let [seven, eight] = [policies[0].clone(), policies[1].clone()];
     let expected = [(PolicyId::default(), seven.clone()), (seven, eight)];
     assert_eq!(changes.collect::<Vec<_>>(), expected);
