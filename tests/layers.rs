@@ -358,6 +358,8 @@ fn asynchronous(tree: &str) -> Vec<String> {
 fn impurities((path, text): &Source) -> Vec<String> {
     let mut found = Vec::new();
     for (number, line) in code(text) {
+        // The decisions of a team, which are pure functions, too.
+        let line = line.replace("dyn Policy", "");
         for word in ["async ", "dyn ", "ports::"] {
             if line.contains(word) {
                 found.push(format!(

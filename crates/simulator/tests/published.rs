@@ -147,7 +147,7 @@ fn strategies_have_the_published_order() {
     assert!(ratios[3] > 10.0 * ratios[2], "a single queue is far behind: {ratios:?}");
 }
 
-/// What a pull request depends on when it is submitted to a queue that knows everything at once.
+/// What a pull request depends on when it is submitted to a queue that knows everything immediately.
 struct Line<'a> {
     stream: &'a Stream,
     /// When each pull request is decided: its tests and those of all it depends on have ended.

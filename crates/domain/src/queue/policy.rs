@@ -1,8 +1,8 @@
 //! Policies: decisions of the planner that a team can make in its own way.
 //!
-//! A policy affects how fast a queue works and how many test runs that takes, but not what lands. It is asked
-//! only where each answer is allowed, and answers out of bounds are moved to the nearest bound: so the
-//! invariants of the queue hold with every policy.
+//! A policy affects how fast a queue works and how many test runs that takes, but not what lands. The planner
+//! consults it only where each answer is allowed, and moves answers that are out of bounds to the nearest
+//! bound: so the invariants of the queue hold with every policy.
 //!
 //! ```
 //! use signalbox_domain::queue::{Entry, Policy, PolicyId, PolicyView, SharedPolicy};
@@ -74,8 +74,8 @@ impl fmt::Display for PolicyId {
 /// Decisions of the planner that affect how fast a queue works and how many test runs that takes. Each has a
 /// default: what [`Standard`] does, by the settings of the queue.
 ///
-/// The answers must depend on nothing but the arguments: the planner asks repeatedly, and a replay of the
-/// journal asks again. A policy that would answer differently than before needs another version, and one with
+/// The answers must depend on the arguments only: the planner asks repeatedly, and a replay of the journal
+/// asks again. A policy that would answer differently than before needs another version, and one with
 /// parameters names them. Every step of a queue and every view of it asks, so a policy must answer quickly and
 /// never panic.
 pub trait Policy: fmt::Debug + Send + Sync {
@@ -96,7 +96,7 @@ pub trait Policy: fmt::Debug + Send + Sync {
 
     /// Whether a group is tested beside the line first. `first` is its first pull request, and `percent` the
     /// probability that its run in the line passes. By default: if that is below the setting `pretestThreshold`.
-    /// With the value 0 of that setting no policy is asked.
+    /// With the value 0 of that setting nothing is pretested.
     fn pretests(&self, view: &PolicyView<'_>, _first: &Entry, percent: u32) -> bool {
         percent < view.settings().pretest_threshold
     }
@@ -195,7 +195,7 @@ impl<'a> PolicyView<'a> {
     }
 
     /// The pull requests in the queue, in its order; those outside the line last. Reading all takes time in
-    /// proportion to their number, each time that a policy is asked.
+    /// proportion to their number, for each question to a policy.
     pub fn entries(&self) -> impl Iterator<Item = &'a Entry> + use<'a> {
         self.queue.entries_in_order()
     }

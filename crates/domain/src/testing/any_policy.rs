@@ -1,3 +1,5 @@
+//! A policy that answers anything.
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::queue::{Entry, Policy, PolicyId, PolicyView, TestRun};

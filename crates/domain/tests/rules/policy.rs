@@ -111,7 +111,7 @@ fn a_policy_estimates_which_pull_requests_fail() {
     let mut landed = world.landed.clone();
     landed.sort_unstable();
     assert_eq!(landed, [1, 2, 3]);
-    // More than certain is certain, and without the setting no policy is asked.
+    // More than certain is certain, and without the setting nothing is pretested.
     let policy = Given { failing: Some(u32::MAX), ..policy };
     let mut certain = world.clone().with_policy(policy);
     submit(&mut certain, [5]);
