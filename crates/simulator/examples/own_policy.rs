@@ -8,7 +8,7 @@ use signalbox_simulator::{Choice, Effort, SimulationError, Study, Workload};
 /// Batches that grow with the queue: as many pull requests as wait for each free slot, up to the setting
 /// `batchingMinSize`.
 #[derive(Debug)]
-struct Growing;
+pub(crate) struct Growing;
 
 impl Policy for Growing {
     fn id(&self) -> PolicyId {

@@ -299,6 +299,7 @@ impl FromStr for Which {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use signalbox_domain::queue::{Entry, Policy, PolicyId, PolicyView};
 
     use super::*;
 
@@ -379,5 +380,25 @@ mod tests {
         }
         assert!(findings.iter().any(|finding| finding.get("onFront") == Some(&true.into())));
         assert!(document.pointer("/advice/concurrency").is_some() && text.contains("Advice: "));
+    }
+
+    #[test]
+    fn a_policy_of_a_team_is_named() {
+        #[derive(Debug)]
+        struct Alone;
+        impl Policy for Alone {
+            fn id(&self) -> PolicyId {
+                PolicyId::new("alone", 3)
+            }
+            fn batch_size(&self, _view: &PolicyView<'_>, _first: &Entry) -> u32 {
+                1
+            }
+        }
+        let flags = ["--pull-requests=20", "--seeds=1", "--batch-size=4"];
+        let with = |policy: SharedPolicy| parsed(&flags).expect("flags").run(None, &policy);
+        let (ours, own) = (with(SharedPolicy::default()), with(Alone.into()));
+        let (ours, own) = (ours.expect("a result"), own.expect("a result"));
+        assert!(!ours.contains("Policy") && own.ends_with("\nPolicy: alone 3."), "{own}");
+        assert_ne!(ours.lines().nth(1), own.lines().nth(1), "no batches are formed");
     }
 }

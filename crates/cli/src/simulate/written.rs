@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use signalbox_domain::queue::PolicyId;
 use signalbox_simulator::{Choice, Example, Finding, Interval, PATIENCE, Replay, Study};
 use signalbox_wording::model;
 
@@ -77,6 +78,10 @@ pub(crate) fn table(study: &Study) -> String {
         "\nMeans over {seeds} seeds of {pull_requests} pull requests, with 95 % intervals. \
          * = no other combination is as fast with as few runs."
     );
+    let own = study.findings.first().map(|finding| finding.choice.policy.id());
+    if let Some(policy) = own.filter(|policy| *policy != PolicyId::default()) {
+        let _written = write!(text, "\nPolicy: {policy}.");
+    }
     let behind = |finding: &Finding| finding.keeps_up == Some(false);
     if study.findings.iter().any(behind) {
         text.push_str(
@@ -123,10 +128,11 @@ fn batches(size: u32) -> String {
 
 fn words(advice: &Finding, is_recorded: bool) -> String {
     let (concurrency, batches) = (advice.choice.concurrency, batches(advice.choice.batch_size));
-    let (median, runs) = (advice.median.mean, advice.runs.mean);
+    let (median, p95, runs) = (advice.median.mean, advice.p95.mean, advice.runs.mean);
     let recorded = if is_recorded { " as recorded" } else { "" };
     format!(
-        "concurrency {concurrency} {batches}{recorded}: median {median:.0} minutes, {runs:.2} runs/PR"
+        "concurrency {concurrency} {batches}{recorded}: median {median:.0} minutes, P95 {p95:.0}, \
+         {runs:.2} runs/PR"
     )
 }
 

@@ -4,17 +4,17 @@ use crate::ids::PrNumber;
 
 use super::{Entry, EntryState, Part, Queue, bisect};
 
-/// Whether the result of a part follows from other runs, and the queue skips such runs.
+/// Whether the queue skips the run of this part because its result follows from other runs.
 pub(super) fn follows(queue: &Queue, part: &Part) -> bool {
     part.implied && bisect::skips(queue)
 }
 
-/// Whether the result of a part follows from other runs, or may follow from those under test.
+/// The same, or whether its result may follow from runs that are under test.
 pub(super) fn may_follow(queue: &Queue, entry: &Entry, part: &Part) -> bool {
     follows(queue, part) || !left_under_test(queue, entry, part).is_empty()
 }
 
-/// The members of parts ahead that are under test, if this is a part of one entry and the queue skips runs
+/// The members of parts of the same batch ahead that are under test, if this is a part of one entry and the queue skips runs
 /// whose result follows: if one of them is at fault, the entry returns to the line, and its own run would be
 /// wasted.
 pub(super) fn left_under_test(queue: &Queue, entry: &Entry, part: &Part) -> Vec<PrNumber> {

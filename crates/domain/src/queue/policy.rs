@@ -71,8 +71,8 @@ impl fmt::Display for PolicyId {
     }
 }
 
-/// Decisions of the planner that affect how fast a queue works and how many test runs that takes. Each has a
-/// default: what [`Standard`] does, by the settings of the queue.
+/// Decisions of the planner that affect how fast a queue works and how many test runs that takes. Each but
+/// the id has a default: what [`Standard`] does, by the settings of the queue.
 ///
 /// The answers must depend on the arguments only: the planner asks repeatedly, and a replay of the journal
 /// asks again. A policy that would answer differently than before needs another version, and one with
@@ -205,7 +205,8 @@ impl<'a> PolicyView<'a> {
         self.queue.waiting.count()
     }
 
-    /// How many test runs of the line run, and how many may.
+    /// The number of occupied slots of the line, and the number that may be occupied now: the adaptive window, if
+    /// it is in force. Runs of bisections count if these have no slots of their own.
     pub fn slots(&self) -> (u32, u32) {
         self.queue.slots_of_line()
     }
@@ -240,7 +241,7 @@ impl Queue {
         &*self.policy
     }
 
-    /// Whether no step was made with its policy yet, or other steps were made since.
+    /// Whether its last step had a different policy, or none was made yet.
     pub fn has_other_policy(&self) -> bool {
         self.header.policy != self.policy().id()
     }
