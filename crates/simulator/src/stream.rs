@@ -47,7 +47,8 @@ impl Areas {
         }
     }
 
-    fn meet(&self, other: &Self) -> bool {
+    /// Whether two pull requests with these areas may conflict.
+    pub fn meet(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, _) | (_, Self::All) => true,
             (Self::Only(one), Self::Only(two)) => !one.is_disjoint(two),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use signalbox_domain::queue::{Mode, ReparentingMode, Settings, SettingsBuilder};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_simulator::{
-    Areas, Arrivals, Durations, Overlap, Sample, Source, Stream, Workload, oracle, simulate,
+    Arrivals, Durations, Overlap, Sample, Source, Stream, Workload, oracle, simulate,
 };
 
 /// Test slots.
@@ -74,7 +74,7 @@ impl<'a> SpeculateAll<'a> {
         while let Some(later) = open.pop() {
             let areas = &self.stream.changes[later].areas;
             let ahead = (0..later).filter(|it| self.decided[*it].is_none());
-            for it in ahead.filter(|it| meet(&self.stream.changes[*it].areas, areas)) {
+            for it in ahead.filter(|it| self.stream.changes[*it].areas.meet(areas)) {
                 if found.insert(it) {
                     open.push(it);
                 }
@@ -109,13 +109,6 @@ impl<'a> SpeculateAll<'a> {
         let next = ends.chain(arrivals).filter(|time| *time > self.at).min();
         self.at = next.unwrap_or(self.at);
         next.is_some()
-    }
-}
-
-fn meet(one: &Areas, other: &Areas) -> bool {
-    match (one, other) {
-        (Areas::All, _) | (_, Areas::All) => true,
-        (Areas::Only(one), Areas::Only(other)) => !one.is_disjoint(other),
     }
 }
 
@@ -162,7 +155,7 @@ impl<'a> Line<'a> {
         let mut under: Vec<BTreeSet<usize>> = Vec::new();
         for (place, change) in stream.changes.iter().enumerate() {
             let open = |it: &usize| line.decided[*it] > change.at;
-            let met = |it: &usize| meet(&line.stream.changes[*it].areas, &change.areas);
+            let met = |it: &usize| line.stream.changes[*it].areas.meet(&change.areas);
             let mut own = BTreeSet::new();
             for direct in (0..place).filter(open).filter(met) {
                 own.extend(under[direct].iter().copied().filter(open));
