@@ -40,7 +40,9 @@ fn the_guide_has_the_code_of_the_example() {
     let guide = std::fs::read_to_string(guide).expect("the guide");
     let example = include_str!("../examples/own_policy.rs");
     let test = include_str!("own_policy.rs");
-    for (text, from) in [(example, "struct Growing"), (example, "impl Policy"), (test, "fn a_batch")] {
+    for (text, from) in
+        [(example, "struct Growing"), (example, "impl Policy"), (test, "fn a_batch")]
+    {
         let from = text.find(from).expect("a part");
         let code = &text[from..];
         let code = &code[..code.find("\n}\n").map_or(code.find('\n').expect("a line"), |it| it)];

@@ -20,6 +20,10 @@ pub const fn settings_warning(warning: SettingsWarning) -> &'static str {
         SettingsWarning::AgentsWithoutLimit => {
             "agentLabels has no effect without authorLimit, authorHourlyLimit, authorDailyMinutes or fairShare"
         }
+        SettingsWarning::FewBisectionSlots => {
+            "with reparentingMode ALL and bisectionConcurrency below a twentieth of concurrency, \
+             pull requests that fail behind others wait long for a slot"
+        }
     }
 }
 

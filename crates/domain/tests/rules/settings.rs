@@ -1,8 +1,8 @@
 //! Settings: parsing, bounds and warnings.
 
 use signalbox_domain::queue::{
-    BatchingRule, HostStatuses, LineSyntax, Mode, PrState, Refusal, SETTINGS, SettingKind,
-    SettingValue, Settings, SettingsPatch, SettingsWarning, Targets,
+    BatchingRule, HostStatuses, LineSyntax, Mode, PrState, Refusal, ReparentingMode, SETTINGS,
+    SettingKind, SettingValue, Settings, SettingsPatch, SettingsWarning, Targets,
 };
 use signalbox_domain::testing::Rules;
 
@@ -30,6 +30,21 @@ fn ineffective_combinations_of_settings_are_warned_about() {
     assert_eq!(given(agents.clone()), [SettingsWarning::AgentsWithoutLimit]);
     assert_eq!(given(SettingsPatch { fair_share: Some(true), ..agents.clone() }), []);
     assert_eq!(given(SettingsPatch { author_hourly_limit: Some(1), ..agents }), []);
+    for (slots, of_bisections, is_few) in
+        [(40, 1, true), (41, 2, true), (40, 2, false), (20, 1, false), (500, 0, false)]
+    {
+        let all = SettingsPatch {
+            reparenting_mode: Some(ReparentingMode::All),
+            concurrency: Some(slots),
+            bisection_concurrency: Some(of_bisections),
+            ..none()
+        };
+        let few = [SettingsWarning::FewBisectionSlots];
+        let expected = if is_few { &few[..] } else { &[] };
+        assert_eq!(given(all.clone()), expected, "{of_bisections} of {slots}");
+        let batches = Some(ReparentingMode::Batches);
+        assert_eq!(given(SettingsPatch { reparenting_mode: batches, ..all }), []);
+    }
 }
 
 #[test]

@@ -153,6 +153,12 @@ impl Settings {
         if !self.agent_labels.is_empty() && no_limit && !self.fair_share {
             found.push(SettingsWarning::AgentsWithoutLimit);
         }
+        let few = 1..self.concurrency.div_ceil(ENOUGH_FOR_BISECTION);
+        if self.reparenting_mode == ReparentingMode::All
+            && few.contains(&self.bisection_concurrency)
+        {
+            found.push(SettingsWarning::FewBisectionSlots);
+        }
         found
     }
 }
@@ -168,7 +174,13 @@ pub enum SettingsWarning {
     CapacitiesWithoutLanes,
     /// `agentLabels` is set, but neither a limit for authors nor fair share.
     AgentsWithoutLimit,
+    /// `reparentingMode` is ALL, and less than a twentieth of the slots are for what leaves the line.
+    FewBisectionSlots,
 }
+
+/// With a twentieth of the slots, what leaves the line waits no longer than with all of them
+/// (docs/domain/policies.md, Compared with an oracle).
+const ENOUGH_FOR_BISECTION: u32 = 20;
 
 impl SettingsPatch {
     /// Applies the change; refused with the first rule that it breaks, in the order of
