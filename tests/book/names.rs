@@ -17,6 +17,9 @@ fn wrong_toml(block: &Block) -> Option<String> {
     if of_repository.iter().any(|mark| text.contains(mark)) {
         return RepositoryConfig::parse(text).err();
     }
+    if text.starts_with("[package]") {
+        return text.parse::<toml::Table>().err().map(|error| error.to_string());
+    }
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), text).expect("written");
     signalbox::read_configuration(file.path()).err().map(|error| error.to_string())
