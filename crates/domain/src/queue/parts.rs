@@ -14,9 +14,9 @@ pub(super) fn may_follow(queue: &Queue, entry: &Entry, part: &Part) -> bool {
     follows(queue, part) || !left_under_test(queue, entry, part).is_empty()
 }
 
-/// The members of parts of the same batch ahead that are under test, if this is a part of one entry and the queue skips runs
-/// whose result follows: if one of them is at fault, the entry returns to the line, and its own run would be
-/// wasted.
+/// The members of the same batch ahead of a part that are under test, if the part is a single entry and the
+/// queue skips runs whose result follows: if one of them is at fault, the entry returns to the line, and its own
+/// run would be wasted.
 pub(super) fn left_under_test(queue: &Queue, entry: &Entry, part: &Part) -> Vec<PrNumber> {
     let number = |it: &Entry| it.part.as_ref().map(|part| (part.batch, part.number));
     let placed = || queue.started.before(None).map(|(_, placed)| &*placed.entry);

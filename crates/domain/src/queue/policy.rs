@@ -1,8 +1,8 @@
 //! Policies: decisions of the planner that a team can make in its own way.
 //!
-//! A policy affects how fast a queue works and how many test runs that takes, but not what lands. The planner
-//! consults it only where each answer is allowed, and moves answers that are out of bounds to the nearest
-//! bound: so the invariants of the queue hold with every policy.
+//! A policy affects how fast a queue works, in which order and with how many test runs. Only what was tested lands,
+//! whatever it answers: the planner consults it only where each answer is allowed, and moves answers that are out
+//! of bounds to the nearest bound, so the invariants of the queue hold with every policy.
 //!
 //! ```
 //! use signalbox_domain::queue::{Entry, Policy, PolicyId, PolicyView, SharedPolicy};

@@ -3,12 +3,12 @@
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     Decision, Entry, Fact, Mode, Policy, PolicyId, PolicyView, PrState, Queue, ReparentingMode,
-    Settings, SettingsPatch, SharedPolicy, Standard, TestRun, next_deadline,
+    Settings, SettingsPatch, SharedPolicy, Standard, TestRun, WaitReason, estimate, next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
-use crate::{bad, build_all, checks_end, decisions, in_batches, states, submit, update};
+use crate::{bad, build_all, checks_end, decisions, in_batches, states, submit, update, waits};
 
 /// Answers with what is given, and as by default otherwise.
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,7 +126,7 @@ fn a_policy_estimates_which_pull_requests_fail() {
 }
 
 #[test]
-fn a_policy_chooses_the_size_of_batches_within_the_bounds_of_the_setting() {
+fn a_policy_chooses_the_size_of_batches_within_its_bounds() {
     for (wanted, tested) in [(0, 1), (2, 2), (3, 3), (u32::MAX, 4)] {
         let policy = Given { batch_size: Some(wanted), ..Given::default() };
         let mut world = world(single(), Rules::default(), policy);
@@ -137,6 +137,15 @@ fn a_policy_chooses_the_size_of_batches_within_the_bounds_of_the_setting() {
             None,
         );
         submit(&mut world, 1..=4);
+        if wanted == u32::MAX {
+            let most = |it| matches!(it, WaitReason::BatchFilling { have: 4, target: 1_000, .. });
+            assert!(most(waits(&world, 4)), "{:?}", waits(&world, 4));
+        }
+        for pr in 1..=4 {
+            let history = [Span::minutes(30)];
+            let estimate = estimate(&world.queue, PrNumber(pr), &history, world.at);
+            assert!(estimate.time.is_some(), "#{pr} with {wanted}");
+        }
         world.wait(Span::minutes(10));
         world.take_in(&Fact::TimePassed);
         build_all(&mut world);

@@ -58,7 +58,7 @@ fn concluded(mut builder: TransitionBuilder) -> Transition {
     transition
 }
 
-/// The builder of a step. Its first decision is another policy than that of the step before.
+/// The builder of a step. A policy that differs from that of the step before is its first decision.
 fn begin(queue: &Queue, at: Timestamp) -> TransitionBuilder {
     let mut builder = TransitionBuilder::of(queue, at);
     if queue.has_other_policy() {
