@@ -83,7 +83,7 @@ pub(crate) async fn submit(product: &Product, queue: QueueRef, many: usize) -> R
         shown: &[],
         watched_until: Some(watched_until),
     };
-    product.stores.queue.queues.commit(&commit).await.during("a commit").map(drop)
+    product.stores.queue.queues.commit(&[commit]).await.during("a commit").map(drop)
 }
 
 /// A pull request that was just opened on the host, for a branch.

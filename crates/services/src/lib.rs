@@ -72,6 +72,7 @@ mod submit;
 mod sweep;
 mod targets;
 mod tokens;
+mod turns;
 mod undecided;
 mod uploads;
 mod watch;

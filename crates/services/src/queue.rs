@@ -36,23 +36,22 @@ pub struct QueueChange {
 
 /// Use cases of queues. Every method checks the caller's scopes and repositories.
 pub struct QueueService {
-    pub(super) stepper: Stepper,
+    pub(super) stepper: Arc<Stepper>,
 }
 
 impl QueueService {
     /// Creates the service.
     pub fn new(context: impl Into<QueueContext>) -> Self {
-        Self { stepper: Stepper::new(context.into()) }
+        Self { stepper: Arc::new(Stepper::new(context.into(), SharedPolicy::default())) }
     }
 
     /// The same service with another policy for all queues.
     #[must_use]
-    pub fn with_policy(mut self, policy: SharedPolicy) -> Self {
-        self.stepper.policy = policy;
-        self
+    pub fn with_policy(self, policy: SharedPolicy) -> Self {
+        Self { stepper: Arc::new(Stepper::new(self.context().clone(), policy)) }
     }
 
-    pub(super) const fn context(&self) -> &QueueContext {
+    pub(super) fn context(&self) -> &QueueContext {
         &self.stepper.context
     }
 
@@ -163,9 +162,10 @@ impl QueueService {
         let source = ChangeSource::Direct;
         let command = Command::Update { settings, state: None, reason: None, by, source };
         let (_, queue, _) = self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
-        let changed = |newest: &Queue| newest.header.settings != *expected;
+        let expected = expected.clone();
+        let changed = move |newest: &Queue| newest.header.settings != expected;
         let input = Input::Command(command);
-        let taken = self.stepper.step_unless(queue, &input, Some(&audit_entry), changed).await?;
+        let taken = self.stepper.step_unless(queue, input, Some(&audit_entry), changed).await?;
         taken.ok_or_else(|| Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() })
     }
 
@@ -385,7 +385,7 @@ impl QueueService {
         input: Input,
         audit_entry: Option<&AuditEntryBuilder>,
     ) -> Result<Arc<Queue>, Error> {
-        self.stepper.step_by(queue, &input, audit_entry).await?.ok_or_else(|| Error::UnknownQueue {
+        self.stepper.step_by(queue, input, audit_entry).await?.ok_or_else(|| Error::UnknownQueue {
             repo: repository.name.clone(),
             branch: branch.clone(),
         })

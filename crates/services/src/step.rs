@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::error::Error as _;
+use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 use signalbox_domain::audit::{AuditRecord, of_queue};
@@ -12,12 +13,13 @@ use signalbox_domain::ports::{
     Version,
 };
 use signalbox_domain::queue::{
-    Command, EffectClass, Event, Fact, Input, Queue, Refusal, ReportedTargets, SharedPolicy,
-    Submission, Transition, absorb, decide, next_deadline,
+    Changes, Command, EffectClass, Event, Fact, Input, JournalRecord, NumberedEffect, Queue,
+    Refusal, ReportedTargets, SharedPolicy, Submission, Transition, absorb, decide, next_deadline,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::audit::AuditEntryBuilder;
+use super::turns::Turns;
 use super::{Error, QueueContext};
 
 /// The most attempts of a step in case of concurrent commits.
@@ -27,24 +29,25 @@ const WATCHED_MINUTES: u32 = 10;
 /// The most queues in the cache.
 const REMEMBERED: usize = 4_096;
 
-/// Executes steps. Queues are cached between steps; each step checks with the store that the cached
-/// version is the latest.
+/// Executes steps. Queues are cached between steps; each commit checks with the store that the cached
+/// version is the latest. Steps of a queue that wait while another one is committed are decided one after
+/// the other and committed together.
 pub(super) struct Stepper {
     pub(super) context: QueueContext,
     pub(super) policy: SharedPolicy,
     remembered: Cache<QueueRef, (Version, Arc<Queue>)>,
-    turns: Mutex<BTreeMap<QueueRef, Arc<async_lock::Mutex<()>>>>,
+    turns: Turns<Waiting, Outcome>,
     /// The names of repositories, which never change.
     names: Cache<RepoId, Arc<RepoName>>,
 }
 
 impl Stepper {
-    pub(super) fn new(context: QueueContext) -> Self {
+    pub(super) fn new(context: QueueContext, policy: SharedPolicy) -> Self {
         Self {
             context,
-            policy: SharedPolicy::default(),
+            policy,
             remembered: Cache::new(REMEMBERED),
-            turns: Mutex::new(BTreeMap::new()),
+            turns: Turns::default(),
             names: Cache::new(REMEMBERED),
         }
     }
@@ -60,24 +63,28 @@ impl Stepper {
         Ok(self.latest(queue, known, loaded))
     }
 
-    /// The latest state, and the targets that were reported before a submission. A report after the
-    /// load makes the commit fail, and both are read again.
+    /// The latest state, and the targets that were reported before submissions. A report after the load
+    /// makes the commit fail, and both are read again.
     async fn load_for(
         &self,
         queue: QueueRef,
-        input: &Input,
-    ) -> Result<Option<(Version, Arc<Queue>, Option<ReportedTargets>)>, StoreError> {
-        let Input::Command(Command::Submit(submission)) = input else {
+        steps: &[Waiting],
+    ) -> Result<Option<(Version, Arc<Queue>, Reported)>, StoreError> {
+        let submitted = steps.iter().filter_map(|step| submission(&step.input));
+        let submitted: Vec<PrNumber> = submitted.map(|it| it.pull_request.number).collect();
+        if submitted.is_empty() {
             let loaded = self.load(queue).await?;
-            return Ok(loaded.map(|(version, state)| (version, state, None)));
-        };
+            return Ok(loaded.map(|(version, state)| (version, state, Reported::new())));
+        }
         let known = self.remembered.get(&queue);
         let version = known.as_ref().map(|(version, _)| *version);
-        let pr = submission.pull_request.number;
-        let loaded = self.context.stores.queues.load_with_targets(queue, version, pr).await?;
-        let (loaded, targets) = loaded.unzip();
+        let queues = &self.context.stores.queues;
+        let loaded = queues.load_with_targets(queue, version, &submitted).await?;
+        let (loaded, reported) = loaded.unzip();
         let latest = self.latest(queue, known, loaded);
-        Ok(latest.map(|(version, state)| (version, state, targets.flatten())))
+        let reported = reported.unwrap_or_default().into_iter();
+        let reported = reported.map(|(pr, targets)| (pr, Arc::new(targets))).collect();
+        Ok(latest.map(|(version, state)| (version, state, reported)))
     }
 
     /// The state after a load with this version known.
@@ -131,114 +138,195 @@ impl Stepper {
     }
 
     /// Executes a step and returns the new state; `None` if the queue does not exist.
-    pub(super) async fn step(
-        &self,
+    async fn step(
+        self: &Arc<Self>,
         queue: QueueRef,
-        input: &Input,
+        input: Input,
     ) -> Result<Option<Arc<Queue>>, Error> {
-        Ok(self.step_unless(queue, input, None, |_| false).await?.map(|(after, _)| after))
+        self.step_by(queue, input, None).await
     }
 
     /// Executes a step, and writes its changes to the audit log.
     pub(super) async fn step_by(
-        &self,
+        self: &Arc<Self>,
         queue: QueueRef,
-        input: &Input,
+        input: Input,
         audit_entry: Option<&AuditEntryBuilder>,
     ) -> Result<Option<Arc<Queue>>, Error> {
-        Ok(self.step_unless(queue, input, audit_entry, |_| false).await?.map(|(after, _)| after))
+        let done = self.step_unless(queue, input, audit_entry, |_| false).await?;
+        Ok(done.map(|(after, _)| after))
     }
 
     /// Executes a step unless the input is out of date for the latest state. Returns the new state,
     /// and whether the step was executed; `None` if the queue does not exist.
     pub(super) async fn step_unless(
+        self: &Arc<Self>,
+        queue: QueueRef,
+        input: Input,
+        audit_entry: Option<&AuditEntryBuilder>,
+        out_of_date: impl Fn(&Queue) -> bool + Send + Sync + 'static,
+    ) -> Outcome {
+        let waiting = Waiting {
+            input,
+            audit_entry: audit_entry.cloned(),
+            out_of_date: Box::new(out_of_date),
+            request: self.context.ids.request_id(),
+        };
+        // Steps of this process take turns; only other servers can commit concurrently.
+        let stepper = self.clone();
+        let execute =
+            move |steps: Vec<Waiting>| async move { stepper.together(queue, steps).await };
+        self.turns.take(queue, waiting, execute).await.unwrap_or(Err(Error::Busy))
+    }
+
+    /// Executes steps that waited for the same turn. If the store refuses what they write, each is
+    /// executed alone, so that one of them does not fail the others.
+    async fn together(&self, queue: QueueRef, steps: Vec<Waiting>) -> Vec<Outcome> {
+        let error = match self.attempt(queue, &steps).await {
+            Ok(outcomes) => return outcomes,
+            Err(error) => error,
+        };
+        let refused = matches!(&error, StoreError::Failed(_) | StoreError::Corrupt { .. });
+        let mut outcomes = Vec::with_capacity(steps.len());
+        if let [_, _, ..] = &steps[..]
+            && refused
+        {
+            for step in steps {
+                let alone = self.attempt(queue, &[step]).await;
+                outcomes.extend(alone.unwrap_or_else(|error| vec![Err(error.into())]));
+            }
+            return outcomes;
+        }
+        outcomes.extend(steps.iter().skip(1).map(|_| Err(same(&error).into())));
+        outcomes.push(Err(error.into()));
+        outcomes
+    }
+
+    /// Decides and commits steps, repeatedly after concurrent commits.
+    async fn attempt(
         &self,
         queue: QueueRef,
-        input: &Input,
-        audit_entry: Option<&AuditEntryBuilder>,
-        out_of_date: impl Fn(&Queue) -> bool + Send,
-    ) -> Result<Option<(Arc<Queue>, bool)>, Error> {
-        // Steps of this process are serialized; only other servers can commit concurrently.
-        let turn = self.turn(queue);
-        let _turn = turn.lock().await;
+        steps: &[Waiting],
+    ) -> Result<Vec<Outcome>, StoreError> {
         for _ in 0..ATTEMPTS {
-            let at = self.context.clock.now();
-            let Some((version, before, targets)) = self.load_for(queue, input).await? else {
-                return Ok(None);
+            let Some((version, before, reported)) = self.load_for(queue, steps).await? else {
+                return Ok(steps.iter().map(|_| Ok(None)).collect());
             };
-            if out_of_date(&before) {
-                return Ok(Some((before, false)));
-            }
-            let input = &*with_targets(input, targets);
-            let transition = apply(&before, input, at)?;
-            if transition.is_empty() && transition.queue.header == before.header {
-                return Ok(Some((before, true)));
-            }
-            let audit = audit_entry.map(|audit_entry| {
-                let (from, to) = (of_queue(&before.header), of_queue(&transition.queue.header));
-                audit_entry.record(&*self.context.ids, at, &from, &to)
-            });
-            let audit = audit.filter(|it| deleted(&transition) || !it.changes.is_empty());
-            let step = Step { queue, before: (version, &before), input, at, audit: audit.as_ref() };
-            match self.commit(&step, &transition).await {
-                Ok(after) => return Ok(Some((after, true))),
+            let (outcomes, decided) = self.decide(queue, before, reported, steps).await?;
+            match self.commit(queue, version, &decided).await {
+                Ok(()) => return Ok(outcomes),
                 Err(CommitError::Conflict) => {
                     self.remembered.remove(&queue);
                     self.context.observer.observe(&Observed::CommitConflict { queue });
                 }
                 Err(CommitError::Store(error)) => {
                     self.remembered.remove(&queue);
-                    return Err(error.into());
+                    return Err(error);
                 }
             }
         }
-        Err(Error::Busy)
+        Ok(steps.iter().map(|_| Err(Error::Busy)).collect())
     }
 
+    /// Decides steps, each on the state after the one before it. Returns the outcome of each, which holds
+    /// once the decided ones are committed.
+    async fn decide(
+        &self,
+        queue: QueueRef,
+        before: Arc<Queue>,
+        mut reported: Reported,
+        steps: &[Waiting],
+    ) -> Result<(Vec<Outcome>, Vec<Decided>), StoreError> {
+        let (mut state, mut decided) = (before, Vec::new());
+        let mut outcomes = Vec::with_capacity(steps.len());
+        for step in steps {
+            if state.header.deleted {
+                outcomes.push(Ok(None));
+                continue;
+            }
+            if (step.out_of_date)(&state) {
+                outcomes.push(Ok(Some((state.clone(), false))));
+                continue;
+            }
+            let at = self.context.clock.now();
+            let input = with_targets(&step.input, &reported);
+            let transition = match apply(&state, &input, at) {
+                Ok(transition) => transition,
+                Err(refusal) => {
+                    outcomes.push(Err(refusal.into()));
+                    continue;
+                }
+            };
+            if !transition.is_empty() || transition.queue.header != state.header {
+                let next = self.decided(queue, &state, (step, &input, at), transition).await?;
+                reported.extend(next.changes.targets.iter().cloned());
+                state = next.after.clone();
+                decided.push(next);
+            }
+            outcomes.push(Ok(Some((state.clone(), true))));
+        }
+        Ok((outcomes, decided))
+    }
+
+    /// Everything that a step writes.
+    async fn decided(
+        &self,
+        queue: QueueRef,
+        before: &Queue,
+        (step, input, at): (&Waiting, &Input, Timestamp),
+        transition: Transition,
+    ) -> Result<Decided, StoreError> {
+        let audit = step.audit_entry.as_ref().map(|audit_entry| {
+            let (from, to) = (of_queue(&before.header), of_queue(&transition.queue.header));
+            audit_entry.record(&*self.context.ids, at, &from, &to)
+        });
+        let deleted = transition.queue.header.deleted;
+        let events = self.event_records(queue, &transition, step.request.as_deref()).await?;
+        Ok(Decided {
+            at,
+            input: input.name(),
+            journal: transition.record(input.clone(), at),
+            audit: audit.filter(|it| deleted || !it.changes.is_empty()),
+            events,
+            request: step.request.clone(),
+            shown: self.shown(queue, &transition).await?,
+            watched_until: watched_until(before, &transition.queue, at),
+            next_deadline: next_deadline(&transition.queue),
+            after: Arc::new(transition.queue),
+            changes: transition.changes,
+            effects: transition.effects,
+        })
+    }
+
+    /// Commits steps, if any.
     async fn commit(
         &self,
-        step: &Step<'_>,
-        transition: &Transition,
-    ) -> Result<Arc<Queue>, CommitError> {
-        let Step { queue, before: (expected, before), input, at, audit } = *step;
-        let journal = transition.record(input.clone(), at);
-        let events = self.event_records(queue, transition).await?;
-        let request = self.context.ids.request_id();
-        let shown = self.shown(queue, transition).await?;
-        let commit = Commit {
-            queue,
-            expected,
-            header: &transition.queue.header,
-            next_deadline: next_deadline(&transition.queue),
-            changes: &transition.changes,
-            journal: &journal,
-            effects: &transition.effects,
-            events: &events,
-            at,
-            audit,
-            request: request.as_deref(),
-            shown: &shown,
-            watched_until: watched_until(before, &transition.queue, at),
-        };
-        let version = self.context.stores.queues.commit(&commit).await?;
-        let after = Arc::new(transition.queue.clone());
-        self.remember(queue, version, after.clone());
-        self.context.observer.observe(&Observed::Step {
-            queue,
-            input: input.name(),
-            decisions: &transition.decisions,
-            took: self.context.clock.now().since(at),
-        });
-        let classes: Vec<EffectClass> = EffectClass::ALL
-            .iter()
-            .copied()
-            .filter(|class| transition.effects.iter().any(|it| it.effect.class() == *class))
-            .collect();
+        queue: QueueRef,
+        version: Version,
+        decided: &[Decided],
+    ) -> Result<(), CommitError> {
+        let Some(last) = decided.last() else { return Ok(()) };
+        let versions = (version.0..).map(Version);
+        let commits: Vec<Commit<'_>> =
+            versions.zip(decided).map(|(expected, it)| it.commit(queue, expected)).collect();
+        let version = self.context.stores.queues.commit(&commits).await?;
+        self.remember(queue, version, last.after.clone());
+        for step in decided {
+            self.context.observer.observe(&Observed::Step {
+                queue,
+                input: step.input,
+                decisions: &step.journal.decisions,
+                took: self.context.clock.now().since(step.at),
+            });
+        }
+        let effects = || decided.iter().flat_map(|step| &step.effects);
+        let has = |class: &EffectClass| effects().any(|it| it.effect.class() == *class);
+        let classes: Vec<EffectClass> = EffectClass::ALL.iter().copied().filter(has).collect();
         self.context.notifier.committed(queue, &classes);
-        if !events.is_empty() {
+        if decided.iter().any(|step| !step.events.is_empty()) {
             self.context.notifier.emitted(queue.org);
         }
-        Ok(after)
+        Ok(())
     }
 
     /// The pull requests to announce; none on a host without a forge.
@@ -275,6 +363,7 @@ impl Stepper {
         &self,
         queue: QueueRef,
         transition: &Transition,
+        request: Option<&str>,
     ) -> Result<Vec<EventRecord>, StoreError> {
         if transition.events.is_empty() {
             return Ok(Vec::new());
@@ -287,22 +376,14 @@ impl Stepper {
             kind: event.kind.as_str(),
             at: event.at,
             payload: self.context.events.queue_event(&place, event),
-            request: self.context.ids.request_id(),
+            request: request.map(ToOwned::to_owned),
         };
         Ok(transition.events.iter().map(record).collect())
     }
 
     /// Lets a queue absorb a fact. Does nothing if the queue no longer exists.
-    pub(super) async fn absorb(&self, queue: QueueRef, fact: Fact) -> Result<(), Error> {
-        self.step(queue, &Input::Fact(fact)).await.map(drop)
-    }
-
-    fn turn(&self, queue: QueueRef) -> Arc<async_lock::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.len() >= REMEMBERED {
-            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        }
-        turns.entry(queue).or_default().clone()
+    pub(super) async fn absorb(self: &Arc<Self>, queue: QueueRef, fact: Fact) -> Result<(), Error> {
+        self.step(queue, Input::Fact(fact)).await.map(drop)
     }
 
     /// Caches a state unless a newer one is cached. Concurrent calls may leave the older one, which
@@ -314,14 +395,65 @@ impl Stepper {
     }
 }
 
+/// The state after a step, and whether the step was executed; `None` if the queue does not exist.
+type Outcome = Result<Option<(Arc<Queue>, bool)>, Error>;
+/// Reported targets by pull request.
+type Reported = BTreeMap<PrNumber, Arc<ReportedTargets>>;
+
+/// A step that waits for its turn.
+struct Waiting {
+    input: Input,
+    audit_entry: Option<AuditEntryBuilder>,
+    out_of_date: Box<dyn Fn(&Queue) -> bool + Send + Sync>,
+    /// The id of the request that caused it.
+    request: Option<String>,
+}
+
 /// A decided step.
-#[derive(Clone, Copy)]
-struct Step<'a> {
-    queue: QueueRef,
-    before: (Version, &'a Queue),
-    input: &'a Input,
+struct Decided {
     at: Timestamp,
-    audit: Option<&'a AuditRecord>,
+    input: &'static str,
+    after: Arc<Queue>,
+    next_deadline: Option<Timestamp>,
+    watched_until: Option<Timestamp>,
+    changes: Changes,
+    journal: JournalRecord,
+    effects: Vec<NumberedEffect>,
+    events: Vec<EventRecord>,
+    audit: Option<AuditRecord>,
+    request: Option<String>,
+    shown: Vec<PrNumber>,
+}
+
+impl Decided {
+    fn commit(&self, queue: QueueRef, expected: Version) -> Commit<'_> {
+        Commit {
+            queue,
+            expected,
+            header: &self.after.header,
+            next_deadline: self.next_deadline,
+            changes: &self.changes,
+            journal: &self.journal,
+            effects: &self.effects,
+            events: &self.events,
+            at: self.at,
+            audit: self.audit.as_ref(),
+            request: self.request.as_deref(),
+            shown: &self.shown,
+            watched_until: self.watched_until,
+        }
+    }
+}
+
+/// An error for each further step that it failed.
+fn same(error: &StoreError) -> StoreError {
+    let source = error.source().map_or_else(String::new, ToString::to_string).into();
+    match error {
+        StoreError::Unavailable(_) => StoreError::Unavailable(source),
+        StoreError::Damaged(_) => StoreError::Damaged(source),
+        StoreError::Failed(_) => StoreError::Failed(source),
+        StoreError::Corrupt { what, .. } => StoreError::Corrupt { what: what.clone(), source },
+    }
 }
 
 /// Until when a queue is watched after a step: while entries wait or the host is unavailable, and
@@ -336,15 +468,20 @@ fn watched_until(before: &Queue, after: &Queue, at: Timestamp) -> Option<Timesta
     watched(before).then(|| at.plus(Span::minutes(WATCHED_MINUTES)))
 }
 
-/// Adds its targets to a submission.
-fn with_targets(input: &Input, targets: Option<ReportedTargets>) -> Cow<'_, Input> {
-    let Input::Command(Command::Submit(submission)) = input else { return Cow::Borrowed(input) };
-    let submission = Submission { targets, ..submission.as_ref().clone() };
-    Cow::Owned(Input::Command(Command::Submit(Box::new(submission))))
+fn submission(input: &Input) -> Option<&Submission> {
+    match input {
+        Input::Command(Command::Submit(submission)) => Some(submission),
+        Input::Command(_) | Input::Fact(_) => None,
+    }
 }
 
-fn deleted(transition: &Transition) -> bool {
-    transition.queue.header.deleted
+/// Adds its targets to a submission.
+fn with_targets<'a>(input: &'a Input, reported: &Reported) -> Cow<'a, Input> {
+    let Some(submission) = submission(input) else { return Cow::Borrowed(input) };
+    let targets = reported.get(&submission.pull_request.number);
+    let targets = targets.map(|targets| targets.as_ref().clone());
+    let submission = Submission { targets, ..submission.clone() };
+    Cow::Owned(Input::Command(Command::Submit(Box::new(submission))))
 }
 
 fn apply(before: &Queue, input: &Input, at: Timestamp) -> Result<Transition, Refusal> {

@@ -101,12 +101,12 @@ impl QueueService {
                 by: by.clone(),
             }));
             // A landing since the read may be this pull request: read it again.
-            let out_of_date = |queue: &Queue| {
+            let out_of_date = move |queue: &Queue| {
                 let moved_at = queue.header.target.seen_at;
                 queue.entry_of(pr).is_none() && moved_at.is_some_and(|at| at > read_at)
             };
             let input = Input::Command(command);
-            match self.stepper.step_unless(queue, &input, None, out_of_date).await? {
+            match self.stepper.step_unless(queue, input, None, out_of_date).await? {
                 Some((_, true)) => return Ok(()),
                 Some((_, false)) => {}
                 None => {

@@ -153,6 +153,8 @@ macro_rules! store_conformance {
             queues::external_checks_are_stored_with_their_run,
             queues::the_policy_of_a_queue_is_stored,
             queues::only_live_entries_and_runs_that_matter_are_loaded,
+            queues::consecutive_steps_are_committed_together,
+            queues::steps_on_an_old_version_write_nothing,
             queues::targets_are_stored_apart_and_before_a_submission,
             queues::a_deleted_queue_frees_its_branch,
             queues::a_queue_is_located_by_names,

@@ -1,5 +1,7 @@
 //! The contract of the queue store.
 
+use std::collections::BTreeMap;
+
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoName, Sha};
 use signalbox_domain::ports::{
     CommitError, CreateError, Loaded, Located, MetricsScope, QueueRef, Stores, Version,
@@ -69,6 +71,81 @@ pub async fn a_commit_is_atomic(stores: &Stores) {
     sample.settle().await;
     assert_eq!(sample.load().await.0, sample.world.queue);
     assert_eq!(sample.world.landed, [1]);
+}
+
+/// Consecutive steps are written as if each was committed alone: of a row that several of them change the
+/// last state, and the records, effects, events and announcements of all of them, in order.
+pub async fn consecutive_steps_are_committed_together(stores: &Stores) {
+    let mut alone = Sample::new(stores).await;
+    let mut together = Sample::new(stores).await;
+    let targets = |name: &str| ReportedTargets::only(None, [name.to_owned()]);
+    let commands = |sample: &mut Sample<'_>| {
+        let report = |pr, name| Command::SetTargets { pr: PrNumber(pr), targets: targets(name) };
+        let cancel = Command::Cancel { pr: PrNumber(2), by: Actor::Queue };
+        let submissions = [1, 2, 3].map(|pr| sample.submission(pr, |_| ()));
+        let [one, two, three] = submissions;
+        vec![
+            report(1, "a"),
+            one,
+            two.clone(),
+            report(1, "b"),
+            cancel,
+            three,
+            two,
+            report(9, "c"),
+            report(1, "d"),
+        ]
+    };
+    for command in commands(&mut alone) {
+        alone.ask(command).await;
+    }
+    let steps = commands(&mut together);
+    together.ask_together(steps).await.expect("a commit");
+    assert_eq!(together.version, alone.version);
+    let (kept, version) = together.load().await;
+    assert_eq!(kept, together.world.queue);
+    assert_eq!(version, Version(9));
+    let mut written = Vec::new();
+    for sample in [&alone, &together] {
+        let journal = stores.queue.reads.journal(sample.queue, 0, 100).await.expect("a journal");
+        let journal: Vec<_> =
+            journal.iter().map(|it| (it.number, it.input.name(), it.decisions.len())).collect();
+        let org = sample.queue.org;
+        let events = stores.webhook.event_log.after(org, 0, None, 100).await.expect("events");
+        let events: Vec<_> = events.into_iter().map(|it| (it.kind, it.payload, it.at)).collect();
+        let (mut states, mut reported) = (Vec::new(), Vec::new());
+        for pr in [1, 2, 3, 9].map(PrNumber) {
+            let entry = stores.queue.reads.entry(sample.queue, pr).await.expect("a read");
+            states.push(entry.map(|it| it.state.name()));
+            reported.push(stores.queue.queues.targets(sample.queue, pr).await.expect("a read"));
+        }
+        written.push((journal, events, states, reported));
+    }
+    assert_eq!(written[0], written[1]);
+    for sample in [&mut alone, &mut together] {
+        sample.settle().await;
+        assert_eq!(sample.load().await.0, sample.world.queue);
+    }
+    assert_eq!(together.world.landed, alone.world.landed);
+}
+
+/// Steps on an old version fail together and write nothing.
+pub async fn steps_on_an_old_version_write_nothing(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    let before = sample.load().await;
+    sample.version = Version(0);
+    let commands = [2, 3].map(|pr| sample.submission(pr, |_| ())).to_vec();
+    let refused = sample.ask_together(commands.clone()).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    assert_eq!(sample.load().await, before);
+    let journal = stores.queue.reads.journal(sample.queue, 0, 10).await.expect("a journal");
+    assert_eq!(journal.len(), 1);
+    sample.version = Version(1);
+    sample.ask_together(commands).await.expect("a commit");
+    assert_eq!(sample.load().await, (sample.world.queue.clone(), Version(3)));
+    // Without a step nothing is committed.
+    assert!(stores.queue.queues.commit(&[]).await.is_err());
 }
 
 /// A commit on an old version fails and writes nothing.
@@ -189,14 +266,14 @@ pub async fn targets_are_stored_apart_and_before_a_submission(stores: &Stores) {
     );
     for known in [None, Some(Version(0)), Some(sample.version)] {
         let queues = &stores.queue.queues;
-        let loaded = queues.load_with_targets(sample.queue, known, pr).await.expect("a load");
+        let loaded = queues.load_with_targets(sample.queue, known, &[pr]).await.expect("a load");
         let (loaded, found) = loaded.expect("a queue");
-        assert_eq!(found.as_ref(), Some(&targets));
+        assert_eq!(found, BTreeMap::from([(pr, targets.clone())]));
         assert_eq!(matches!(loaded, Loaded::Current), known == Some(sample.version));
-        let loaded = queues.load_with_targets(sample.queue, known, PrNumber(8)).await;
-        assert_eq!(loaded.expect("a load").expect("a queue").1, None);
+        let loaded = queues.load_with_targets(sample.queue, known, &[PrNumber(8)]).await;
+        assert_eq!(loaded.expect("a load").expect("a queue").1, BTreeMap::new());
         let other = QueueRef { org: OrgId(Uuid::new_v4()), id: sample.queue.id };
-        assert!(queues.load_with_targets(other, known, pr).await.expect("a load").is_none());
+        assert!(queues.load_with_targets(other, known, &[pr]).await.expect("a load").is_none());
     }
     sample.submit(7).await;
     sample.ask(Command::SetTargets { pr, targets: targets.clone() }).await;

@@ -12,8 +12,8 @@ use signalbox_domain::ports::{
     Stores, Version,
 };
 use signalbox_domain::queue::{
-    Candidate, Command, Effect, Event, Fact, Input, Land, MergeMethod, Mode, NumberedEffect, Queue,
-    Settings, Submission, Transition, absorb, decide, next_deadline,
+    Candidate, Command, Effect, Event, Fact, Input, JournalRecord, Land, MergeMethod, Mode,
+    NumberedEffect, Queue, Settings, Submission, Transition, absorb, decide, next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::{Span, Timestamp};
@@ -116,6 +116,12 @@ impl<'a> Sample<'a> {
 
     /// Submits a pull request that differs from the world's.
     pub async fn submit_with(&mut self, pr: u32, change: impl FnOnce(&mut Submission)) {
+        let command = self.submission(pr, change);
+        self.ask(command).await;
+    }
+
+    /// The command that submits a pull request that differs from the world's.
+    pub fn submission(&mut self, pr: u32, change: impl FnOnce(&mut Submission)) -> Command {
         let (before, outbox) = (self.world.queue.clone(), self.world.outbox.clone());
         self.world.submit(pr, None).expect("not refused");
         let Some((_, Input::Command(mut command))) = self.world.journal.last().cloned() else {
@@ -125,7 +131,7 @@ impl<'a> Sample<'a> {
             change(submission);
         }
         (self.world.queue, self.world.outbox) = (before, outbox);
-        self.ask(command).await;
+        command
     }
 
     /// Absorbs a fact and commits it.
@@ -169,7 +175,33 @@ impl<'a> Sample<'a> {
         audit: Option<&AuditRecord>,
         request: Option<&str>,
     ) -> Result<(), CommitError> {
-        let journal = transition.record(input, self.world.at);
+        let parts = self.parts(transition, input, request);
+        let commit = Commit { audit, request, ..self.step(transition, &parts, self.version) };
+        self.version = self.stores.queue.queues.commit(&[commit]).await?;
+        Ok(())
+    }
+
+    /// Carries out commands, and commits all of them together.
+    pub async fn ask_together(&mut self, commands: Vec<Command>) -> Result<(), CommitError> {
+        let (mut queue, mut steps) = (self.world.queue.clone(), Vec::new());
+        for command in commands {
+            let transition = decide(&queue, &command, self.world.at).expect("not refused");
+            queue = transition.queue.clone();
+            let parts = self.parts(&transition, Input::Command(command), None);
+            steps.push((transition, parts));
+        }
+        let versions = (self.version.0..).map(Version);
+        let commits: Vec<Commit<'_>> = versions
+            .zip(&steps)
+            .map(|(version, (transition, parts))| self.step(transition, parts, version))
+            .collect();
+        self.version = self.stores.queue.queues.commit(&commits).await?;
+        self.world.outbox.extend(steps.into_iter().flat_map(|(transition, _)| transition.effects));
+        self.world.queue = queue;
+        Ok(())
+    }
+
+    fn parts(&self, transition: &Transition, input: Input, request: Option<&str>) -> Parts {
         let place = QueuePlace {
             repo: self.repository.name.clone(),
             branch: self.world.queue.header.branch.clone(),
@@ -181,28 +213,37 @@ impl<'a> Sample<'a> {
             payload: PlainEvents.queue_event(&place, event),
             request: request.map(ToOwned::to_owned),
         };
-        let events: Vec<EventRecord> = transition.events.iter().map(told).collect();
-        let shown: Vec<PrNumber> = transition.shown.iter().copied().collect();
+        Parts {
+            journal: transition.record(input, self.world.at),
+            events: transition.events.iter().map(told).collect(),
+            shown: transition.shown.iter().copied().collect(),
+        }
+    }
+
+    fn step<'t>(
+        &self,
+        transition: &'t Transition,
+        parts: &'t Parts,
+        expected: Version,
+    ) -> Commit<'t> {
         let waits = transition.queue.entries_in_order().next().is_some();
         let watched_until =
             if waits { Timestamp::from_unix_micros(i64::MAX) } else { self.world.at };
-        let commit = Commit {
+        Commit {
             queue: self.queue,
-            expected: self.version,
+            expected,
             header: &transition.queue.header,
             next_deadline: next_deadline(&transition.queue),
             changes: &transition.changes,
-            journal: &journal,
+            journal: &parts.journal,
             effects: &transition.effects,
-            events: &events,
+            events: &parts.events,
             at: self.world.at,
-            audit,
-            request,
-            shown: &shown,
+            audit: None,
+            request: None,
+            shown: &parts.shown,
             watched_until: Some(watched_until),
-        };
-        self.version = self.stores.queue.queues.commit(&commit).await?;
-        Ok(())
+        }
     }
 
     /// Adds effects to the outbox, by a commit without other changes.
@@ -255,6 +296,13 @@ impl<'a> Sample<'a> {
         let branch = BranchName::new(format!("target-{number}")).expect("a branch");
         Effect::InspectTarget { branch }
     }
+}
+
+/// What a step writes besides its transition.
+struct Parts {
+    journal: JournalRecord,
+    events: Vec<EventRecord>,
+    shown: Vec<PrNumber>,
 }
 
 /// Shares stores between tasks.

@@ -1,5 +1,7 @@
 //! The store of announcements.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -96,14 +98,13 @@ bulk_rows! {
 /// The statements that make pull requests due, in the transaction of the commit that names them.
 pub(super) fn make_due(
     queue: QueueRef,
-    prs: &[PrNumber],
-    at: Timestamp,
+    prs: &BTreeMap<PrNumber, Timestamp>,
 ) -> Result<Vec<Statement>, DbError> {
-    let due = |pr: &PrNumber| DueRow {
+    let due = |(pr, at): (&PrNumber, &Timestamp)| DueRow {
         queue_id: queue.id,
         pr_number: i64::from(pr.0),
         org_id: queue.org,
-        shown_at: at,
+        shown_at: *at,
         held_until: NEVER_HELD,
         due_at: at.plus(SHOWN_AFTER),
     };

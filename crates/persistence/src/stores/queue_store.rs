@@ -18,7 +18,7 @@ use signalbox_domain::time::Timestamp;
 use super::repo_store::{RepoRow, candidates, chosen};
 use super::rows::{CommitStatements, QueueRow};
 use super::{Conn, Store};
-use crate::documents::{Kept, values};
+use crate::documents::{Kept, number, values};
 use crate::error::DbError;
 use crate::reach::Reach;
 use crate::schema::{entries, impacted_targets, queues, repos, runs};
@@ -109,39 +109,52 @@ impl QueueStore for Store {
         &self,
         queue: QueueRef,
         known: Option<Version>,
-        pr: PrNumber,
-    ) -> Result<Option<(Loaded, Option<ReportedTargets>)>, StoreError> {
+        prs: &[PrNumber],
+    ) -> Result<Option<(Loaded, BTreeMap<PrNumber, ReportedTargets>)>, StoreError> {
+        let numbers = prs.iter().map(|pr| i64::from(pr.0));
         if let Some(known) = known {
             let mut conn = self.connection(queue).await?;
-            let of_pr = impacted_targets::queue_id
+            let of_prs = impacted_targets::queue_id
                 .eq(queues::id)
-                .and(impacted_targets::pr_number.eq(i64::from(pr.0)));
-            let row: Option<(i64, Option<Kept<ReportedTargets>>)> = queues::table
-                .left_join(impacted_targets::table.on(of_pr))
+                .and(impacted_targets::pr_number.eq_any(numbers.clone()));
+            let rows: Vec<(i64, Option<ReportedRow>)> = queues::table
+                .left_join(impacted_targets::table.on(of_prs))
                 .filter(queues::id.eq(Sql(queue.id)))
                 .filter(queues::org_id.eq(Sql(queue.org)))
                 .filter(queues::deleted.eq(false))
-                .select((queues::version, impacted_targets::document.nullable()))
-                .first(&mut conn)
+                .select((
+                    queues::version,
+                    (impacted_targets::pr_number, impacted_targets::document).nullable(),
+                ))
+                .load(&mut conn)
                 .await
-                .optional()
                 .map_err(DbError::from)?;
-            match row {
-                None => return Ok(None),
-                Some((version, targets)) if version == known.0 => {
-                    return Ok(Some((Loaded::Current, targets.map(|Kept(targets)| targets))));
+            match &rows[..] {
+                [] => return Ok(None),
+                [(version, _), ..] if *version == known.0 => {
+                    let rows = rows.into_iter().filter_map(|(_, row)| row);
+                    return Ok(Some((Loaded::Current, reported(rows)?)));
                 }
-                Some(_) => {}
+                [_, ..] => {}
             }
         }
         let Some(loaded) = QueueStore::load(self, queue, None).await? else { return Ok(None) };
-        Ok(Some((loaded, self.targets(queue, pr).await?)))
+        let mut conn = self.connection(queue).await?;
+        let rows: Vec<ReportedRow> = impacted_targets::table
+            .filter(impacted_targets::queue_id.eq(Sql(queue.id)))
+            .filter(impacted_targets::org_id.eq(Sql(queue.org)))
+            .filter(impacted_targets::pr_number.eq_any(numbers))
+            .select((impacted_targets::pr_number, impacted_targets::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        Ok(Some((loaded, reported(rows)?)))
     }
 
-    async fn commit(&self, commit: &Commit<'_>) -> Result<Version, CommitError> {
-        let CommitStatements { queue, others } = CommitStatements::of(commit)?;
-        self.write_if(commit.queue, queue, others).await?;
-        Ok(Version(commit.expected.0 + 1))
+    async fn commit(&self, steps: &[Commit<'_>]) -> Result<Version, CommitError> {
+        let CommitStatements { queue, version, first, others } = CommitStatements::of(steps)?;
+        self.write_if(queue, first, others).await?;
+        Ok(version)
     }
 
     async fn list(
@@ -217,6 +230,16 @@ impl QueueStore for Store {
             .map_err(DbError::from)?;
         Ok(row.map(|Kept(targets)| targets))
     }
+}
+
+/// The number of a pull request, and its targets.
+type ReportedRow = (i64, Kept<ReportedTargets>);
+
+fn reported(
+    rows: impl IntoIterator<Item = ReportedRow>,
+) -> Result<BTreeMap<PrNumber, ReportedTargets>, DbError> {
+    let reported = |(pr, Kept(targets))| Ok((PrNumber(number("targets", pr)?), targets));
+    rows.into_iter().map(reported).collect()
 }
 
 /// Organization, queue, repository, branch.

@@ -1,10 +1,11 @@
 //! Rows of queues, and their conversions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use diesel::prelude::*;
 use signalbox_domain::ids::{EntryId, OrgId, PrNumber, QueueId, RepoId, RunId};
-use signalbox_domain::ports::Commit;
+use signalbox_domain::ports::{Commit, QueueRef, Version};
 use signalbox_domain::queue::{
     Decision, Entry, NumberedEffect, PrState, Queue, ReportedTargets, Stay, TestRun,
 };
@@ -57,6 +58,7 @@ bulk_rows! {
     QUEUE = ChangeRow in "queues" {
         id: QueueId, org_id: OrgId, version: i64, deleted: bool, is_deleted: bool,
         next_deadline: Option<Timestamp>, watched_until: Option<Timestamp>, document: Json,
+        next_version: i64,
     } "";
     /// An entry.
     ENTRIES = EntryRow in "entries" {
@@ -99,7 +101,7 @@ bulk_rows! {
 }
 
 /// What a commit sets in its queue.
-const QUEUE_SET: &str = "version = new.version + 1, deleted = new.is_deleted, \
+const QUEUE_SET: &str = "version = new.next_version, deleted = new.is_deleted, \
     next_deadline = new.next_deadline, \
     watched_until = COALESCE(new.watched_until, queues.watched_until), document = new.document";
 /// The number of keys of a [`ChangeRow`].
@@ -107,50 +109,70 @@ const QUEUE_KEYS: usize = 4;
 
 /// The statements of a commit.
 pub(super) struct CommitStatements {
+    /// The queue.
+    pub(super) queue: QueueRef,
+    /// Its version after the commit.
+    pub(super) version: Version,
     /// Changes the queue's row if the version is the expected one, and no row otherwise.
-    pub(super) queue: Statement,
+    pub(super) first: Statement,
     /// Everything else.
     pub(super) others: Vec<Statement>,
 }
 
 impl CommitStatements {
-    pub(super) fn of(commit: &Commit<'_>) -> Result<Self, DbError> {
-        let key = Key { queue: commit.queue.id, org: commit.queue.org, at: commit.at };
-        let changes = commit.changes;
+    /// Those of consecutive steps. There are as many statements as for one step: each writes the rows of
+    /// all of them, and of a row that several steps change only the last state.
+    pub(super) fn of(steps: &[Commit<'_>]) -> Result<Self, DbError> {
+        let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+            return Err(DbError::corrupt("commit", "it has no step"));
+        };
+        let key = Key { queue: last.queue.id, org: last.queue.org };
+        let version = Version(last.expected.0 + 1);
         let queue = ChangeRow {
             id: key.queue,
             org_id: key.org,
-            version: commit.expected.0,
+            version: first.expected.0,
             deleted: false,
-            is_deleted: commit.header.deleted,
-            next_deadline: commit.next_deadline,
-            watched_until: commit.watched_until,
-            document: encode(commit.header)?,
+            is_deleted: last.header.deleted,
+            next_deadline: last.next_deadline,
+            watched_until: steps.iter().rev().find_map(|step| step.watched_until),
+            document: encode(last.header)?,
+            next_version: version.0,
         };
-        let journal = JournalRow {
-            queue_id: key.queue,
-            number: column(commit.journal.number),
-            org_id: key.org,
-            at: commit.journal.at,
-            document: encode(commit.journal)?,
-        };
-        let audit = commit.audit.map(AuditRow::of).transpose()?;
-        let events = commit.events.iter();
-        let events: Vec<_> =
-            events.map(|event| EventRow::of(key.org, commit.header.repo, event)).collect();
+        let mut events = Vec::new();
+        let (mut entries, mut runs, mut targets) =
+            (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut journal, mut moves, mut outbox) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut shown, mut audit) = (BTreeMap::new(), Vec::new());
+        for step in steps {
+            let at = step.at;
+            entries.extend(step.changes.entries.iter().map(|it| (it.id, (it, at))));
+            runs.extend(step.changes.runs.iter().map(|it| (it.id, (it, at))));
+            targets.extend(step.changes.targets.iter().map(|(pr, it)| (*pr, (it, at))));
+            journal.push(key.journal(step)?);
+            moves.extend(key.moves(step)?);
+            outbox.extend(each(step.effects, |it| key.effect(step, it))?);
+            for pr in step.shown {
+                shown.entry(*pr).or_insert(at);
+            }
+            audit.extend(step.audit.map(AuditRow::of).transpose()?);
+            let event = |it| EventRow::of(key.org, step.header.repo, it);
+            events.extend(step.events.iter().map(event));
+        }
         let mut others = Vec::new();
-        others.extend(ENTRIES.inserts(&each(&changes.entries, |it| key.entry(it))?)?);
-        others.extend(RUNS.inserts(&each(&changes.runs, |it| key.run(it))?)?);
-        others.extend(TARGETS.inserts(&each(&changes.targets, |it| key.targets(it))?)?);
-        others.extend(JOURNAL.inserts(&[journal])?);
-        others.extend(MOVES.inserts(&key.moves(commit)?)?);
-        others.extend(OUTBOX.inserts(&each(commit.effects, |it| key.effect(commit, it))?)?);
-        others.extend(announcement_store::make_due(commit.queue, commit.shown, commit.at)?);
-        others.extend(AUDIT.inserts(audit.as_slice())?);
+        others.extend(ENTRIES.inserts(&each(entries.into_values(), |it| key.entry(it))?)?);
+        others.extend(RUNS.inserts(&each(runs.into_values(), |it| key.run(it))?)?);
+        others.extend(TARGETS.inserts(&each(targets, |it| key.targets(it))?)?);
+        others.extend(JOURNAL.inserts(&journal)?);
+        others.extend(MOVES.inserts(&moves)?);
+        others.extend(OUTBOX.inserts(&outbox)?);
+        others.extend(announcement_store::make_due(last.queue, &shown)?);
+        others.extend(AUDIT.inserts(&audit)?);
         // Last, because on PostgreSQL other writers of the organization wait from here to the
         // commit.
         others.extend(event_log::inserts(&events)?);
-        Ok(Self { queue: QUEUE.update_of(QUEUE_KEYS, QUEUE_SET, queue)?, others })
+        let first = QUEUE.update_of(QUEUE_KEYS, QUEUE_SET, queue)?;
+        Ok(Self { queue: last.queue, version, first, others })
     }
 }
 
@@ -166,11 +188,20 @@ fn each<'a, T: 'a, R>(
 struct Key {
     queue: QueueId,
     org: OrgId,
-    at: Timestamp,
 }
 
 impl Key {
-    fn entry(&self, entry: &Entry) -> Result<EntryRow, DbError> {
+    fn journal(&self, step: &Commit<'_>) -> Result<JournalRow, DbError> {
+        Ok(JournalRow {
+            queue_id: self.queue,
+            number: column(step.journal.number),
+            org_id: self.org,
+            at: step.journal.at,
+            document: encode(step.journal)?,
+        })
+    }
+
+    fn entry(&self, (entry, at): (&Arc<Entry>, Timestamp)) -> Result<EntryRow, DbError> {
         Ok(EntryRow {
             queue_id: self.queue,
             id: entry.id,
@@ -179,65 +210,65 @@ impl Key {
             state: entry.state.name().as_str(),
             live: entry.is_live(),
             run_id: entry.state.run(),
-            updated_at: self.at,
-            document: encode(entry)?,
+            updated_at: at,
+            document: encode(entry.as_ref())?,
             submitted_at: entry.submitted_at,
             head_branch: entry.pull_request.head_branch.clone(),
         })
     }
 
-    fn run(&self, run: &TestRun) -> Result<RunRow, DbError> {
+    fn run(&self, (run, at): (&Arc<TestRun>, Timestamp)) -> Result<RunRow, DbError> {
         Ok(RunRow {
             queue_id: self.queue,
             id: run.id,
             org_id: self.org,
             running: run.status.is_running(),
             bisection: run.bisection,
-            updated_at: self.at,
-            document: encode(run)?,
+            updated_at: at,
+            document: encode(run.as_ref())?,
         })
     }
 
     fn targets(
         &self,
-        (pr, targets): &(PrNumber, Arc<ReportedTargets>),
+        (pr, (targets, at)): (PrNumber, (&Arc<ReportedTargets>, Timestamp)),
     ) -> Result<TargetsRow, DbError> {
         Ok(TargetsRow {
             queue_id: self.queue,
             pr_number: i64::from(pr.0),
             org_id: self.org,
-            updated_at: self.at,
+            updated_at: at,
             document: encode(targets.as_ref())?,
         })
     }
 
-    fn effect(&self, commit: &Commit<'_>, it: &NumberedEffect) -> Result<OutboxRow, DbError> {
+    fn effect(&self, step: &Commit<'_>, it: &NumberedEffect) -> Result<OutboxRow, DbError> {
         Ok(OutboxRow {
             org_id: self.org,
             queue_id: self.queue,
             number: column(it.number),
             lane: it.effect.class().as_str(),
             run_id: it.effect.run(),
-            due_at: self.at,
+            due_at: step.at,
             attempts: 0,
             document: encode(&EffectDocument { effect: it.effect.clone() })?,
-            request_id: commit.request.map(ToOwned::to_owned),
+            request_id: step.request.map(ToOwned::to_owned),
         })
     }
 
-    fn moves(&self, commit: &Commit<'_>) -> Result<Vec<MoveRow>, DbError> {
+    fn moves(&self, step: &Commit<'_>) -> Result<Vec<MoveRow>, DbError> {
         let mut rows = Vec::new();
-        for (ordinal, decision) in (0_i64..).zip(&commit.journal.decisions) {
+        for (ordinal, decision) in (0_i64..).zip(&step.journal.decisions) {
             let Decision::Moved(moved) = decision else { continue };
-            let stay = Stay::of(commit.journal.at, decision);
+            let stay = Stay::of(step.journal.at, decision);
             rows.push(MoveRow {
                 queue_id: self.queue,
-                number: column(commit.journal.number),
+                number: column(step.journal.number),
                 ordinal,
                 org_id: self.org,
-                repo_id: commit.header.repo,
+                repo_id: step.header.repo,
                 entry_id: moved.entry,
-                at: commit.journal.at,
+                at: step.journal.at,
                 document: encode(&MoveDocument { decision: decision.clone() })?,
                 from_state: moved.from.map(PrState::as_str),
                 to_state: moved.to.as_str(),

@@ -95,51 +95,22 @@ impl QueueStore for MemoryDatabase {
         Ok(Some(Loaded::Fresh(Box::new(fresh), row.version)))
     }
 
-    async fn commit(&self, commit: &Commit<'_>) -> Result<Version, CommitError> {
+    async fn commit(&self, steps: &[Commit<'_>]) -> Result<Version, CommitError> {
         let mut tables = self.tables();
-        let expected = tables.queue(commit.queue).map(|row| row.version);
-        if expected != Some(commit.expected) {
+        let Some(first) = steps.first() else { return Err(refused("no step".to_owned()).into()) };
+        let expected = tables.queue(first.queue).map(|row| row.version);
+        if expected != Some(first.expected) {
             return Err(CommitError::Conflict);
         }
         // All constraints are checked before the first change.
-        check_numbers(&tables, commit)?;
-        for numbered in commit.effects {
-            tables.last_outbox_row += 1;
-            let id = tables.last_outbox_row;
-            let row = OutboxRow {
-                queue: commit.queue,
-                number: numbered.number,
-                effect: numbered.effect.clone(),
-                due_at: commit.at,
-                attempts: 0,
-                failing_since: None,
-                last_error: None,
-                lease: None,
-                request: commit.request.map(ToOwned::to_owned),
-            };
-            tables.outbox.insert(id, row);
+        for step in steps {
+            check_numbers(&tables, step)?;
         }
-        tables.log(commit.queue.org, commit.header.repo, commit.events);
-        tables.make_due(commit.queue, commit.shown, commit.at);
-        tables.audit(commit.audit);
-        let Some(row) = tables.queues.get_mut(&commit.queue.id) else {
-            return Err(CommitError::Conflict);
-        };
-        row.version = Version(commit.expected.0 + 1);
-        row.header = commit.header.clone();
-        row.next_deadline = commit.next_deadline;
-        row.watched_until = commit.watched_until.or(row.watched_until);
-        for entry in &commit.changes.entries {
-            row.entries.insert(entry.id, Entry { targets: None, ..entry.as_ref().clone() });
+        let mut version = first.expected;
+        for step in steps {
+            version = tables.write(step)?;
         }
-        for run in &commit.changes.runs {
-            row.runs.insert(run.id, run.as_ref().clone());
-        }
-        for (pr, targets) in &commit.changes.targets {
-            row.targets.insert(*pr, targets.clone());
-        }
-        row.journal.insert(commit.journal.number, commit.journal.clone());
-        Ok(row.version)
+        Ok(version)
     }
 
     async fn list(
@@ -185,6 +156,49 @@ impl QueueStore for MemoryDatabase {
         let tables = self.tables();
         let targets = tables.queue(queue).and_then(|row| row.targets.get(&pr));
         Ok(targets.map(|targets| targets.as_ref().clone()))
+    }
+}
+
+impl Tables {
+    /// Writes a step.
+    fn write(&mut self, step: &Commit<'_>) -> Result<Version, CommitError> {
+        for numbered in step.effects {
+            self.last_outbox_row += 1;
+            let id = self.last_outbox_row;
+            let row = OutboxRow {
+                queue: step.queue,
+                number: numbered.number,
+                effect: numbered.effect.clone(),
+                due_at: step.at,
+                attempts: 0,
+                failing_since: None,
+                last_error: None,
+                lease: None,
+                request: step.request.map(ToOwned::to_owned),
+            };
+            self.outbox.insert(id, row);
+        }
+        self.log(step.queue.org, step.header.repo, step.events);
+        self.make_due(step.queue, step.shown, step.at);
+        self.audit(step.audit);
+        let Some(row) = self.queues.get_mut(&step.queue.id) else {
+            return Err(CommitError::Conflict);
+        };
+        row.version = Version(step.expected.0 + 1);
+        row.header = step.header.clone();
+        row.next_deadline = step.next_deadline;
+        row.watched_until = step.watched_until.or(row.watched_until);
+        for entry in &step.changes.entries {
+            row.entries.insert(entry.id, Entry { targets: None, ..entry.as_ref().clone() });
+        }
+        for run in &step.changes.runs {
+            row.runs.insert(run.id, run.as_ref().clone());
+        }
+        for (pr, targets) in &step.changes.targets {
+            row.targets.insert(*pr, targets.clone());
+        }
+        row.journal.insert(step.journal.number, step.journal.clone());
+        Ok(row.version)
     }
 }
 

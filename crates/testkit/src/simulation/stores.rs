@@ -100,15 +100,15 @@ impl QueueStore for UnreliableStores {
         self.call(true, "load", load).await
     }
 
-    async fn commit(&self, commit: &Commit<'_>) -> Result<Version, CommitError> {
+    async fn commit(&self, steps: &[Commit<'_>]) -> Result<Version, CommitError> {
         self.schedule.pause(true).await;
         if self.schedule.fault(FAILURES) {
             self.schedule.note_here("store commit fails");
             return Err(unavailable().into());
         }
-        let version = self.inner.queues.commit(commit).await;
+        let version = self.inner.queues.commit(steps).await;
         match &version {
-            Ok(version) => self.watch.committed(commit, *version),
+            Ok(_) => steps.iter().for_each(|step| self.watch.committed(step)),
             Err(error) => self.schedule.note_here(format!("store commit: {error}")),
         }
         self.schedule.pause(true).await;

@@ -98,7 +98,8 @@ impl Watch {
         }
     }
 
-    pub(super) fn committed(&self, commit: &Commit<'_>, version: Version) {
+    pub(super) fn committed(&self, commit: &Commit<'_>) {
+        let version = Version(commit.expected.0 + 1);
         let before = self.queue();
         let (record, at) = (commit.journal, commit.at);
         self.schedule.note_here(format!("commit {} {}", version.0, described(commit)));

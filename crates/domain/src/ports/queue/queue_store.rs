@@ -1,5 +1,7 @@
 //! Queues: loaded as a whole, committed step by step.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use thiserror::Error;
 
@@ -19,7 +21,7 @@ pub struct QueueRef {
     pub id: QueueId,
 }
 
-/// The number of commits of a queue.
+/// The number of committed steps of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub i64);
 
@@ -144,23 +146,30 @@ pub trait QueueStore: Send + Sync {
         known: Option<Version>,
     ) -> Result<Option<Loaded>, StoreError>;
 
-    /// As [`load`](Self::load), with the targets last reported for a pull request, as
+    /// As [`load`](Self::load), with the targets last reported for some pull requests, as
     /// [`targets`](Self::targets) has them. They are read with the state or after it, so that a
     /// commit of this version fails if they have been replaced.
     async fn load_with_targets(
         &self,
         queue: QueueRef,
         known: Option<Version>,
-        pr: PrNumber,
-    ) -> Result<Option<(Loaded, Option<ReportedTargets>)>, StoreError> {
+        prs: &[PrNumber],
+    ) -> Result<Option<(Loaded, BTreeMap<PrNumber, ReportedTargets>)>, StoreError> {
         let Some(loaded) = self.load(queue, known).await? else { return Ok(None) };
-        Ok(Some((loaded, self.targets(queue, pr).await?)))
+        let mut reported = BTreeMap::new();
+        for pr in prs {
+            reported.extend(self.targets(queue, *pr).await?.map(|targets| (*pr, targets)));
+        }
+        Ok(Some((loaded, reported)))
     }
 
-    /// Writes a step atomically (header, changed rows, journal record, effects and events) if the
-    /// version is the expected one, and increments the version. Only the changed rows are written,
-    /// so that the cost does not grow with the queue.
-    async fn commit(&self, commit: &Commit<'_>) -> Result<Version, CommitError>;
+    /// Writes consecutive steps of a queue atomically (header, changed rows, journal records, effects and
+    /// events) if the version is the one that the first step was computed from. Every other step is
+    /// computed from the state after the step before it, with the next version. Returns the version after
+    /// the last step. Only the changed rows are written, so that the cost does not grow with the queue.
+    ///
+    /// At least one step is written; all are of one queue.
+    async fn commit(&self, steps: &[Commit<'_>]) -> Result<Version, CommitError>;
 
     /// Queues that are not deleted, ordered by id; of one organization or repository if given.
     async fn list(

@@ -1,0 +1,269 @@
+//! The turns of steps: one step of a queue at a time. Steps that wait for their turn are executed
+//! together.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared, WeakShared};
+use signalbox_domain::ports::QueueRef;
+
+/// The most steps that are executed together.
+const MOST: usize = 64;
+/// The number of queues from which those without a waiting step are removed.
+const QUEUES: usize = 4_096;
+
+/// Queues with their waiting steps, each with a result.
+pub(super) struct Turns<S, R> {
+    queues: Mutex<BTreeMap<QueueRef, Arc<Turn<S, R>>>>,
+}
+
+struct Turn<S, R> {
+    /// Held while steps are executed.
+    lock: Arc<async_lock::Mutex<()>>,
+    /// The group that waits.
+    next: Mutex<Option<Group<S, R>>>,
+}
+
+/// Steps that will be executed together. Every waiting caller can drive the execution, so it ends also
+/// if others hang up, and it does not begin if all of them do.
+struct Group<S, R> {
+    steps: Steps<S>,
+    done: WeakShared<BoxFuture<'static, Results<R>>>,
+}
+
+/// Waiting steps, each with whether its caller still waits.
+type Steps<S> = Arc<Mutex<Vec<(Weak<()>, S)>>>;
+/// The results by number of the step; each is taken by its caller.
+type Results<R> = Arc<Mutex<BTreeMap<usize, R>>>;
+
+impl<S, R> Default for Turns<S, R> {
+    fn default() -> Self {
+        Self { queues: Mutex::new(BTreeMap::new()) }
+    }
+}
+
+impl<S: Send + 'static, R: Send + 'static> Turns<S, R> {
+    /// Executes a step when it is its turn, with others of the same queue that wait as well.
+    /// `execute` returns one result for each step. `None`: it did not.
+    pub(super) async fn take<E, F>(&self, queue: QueueRef, step: S, execute: E) -> Option<R>
+    where
+        E: FnOnce(Vec<S>) -> F + Send + 'static,
+        F: Future<Output = Vec<R>> + Send,
+    {
+        let (caller, turn) = (Arc::new(()), self.turn(queue));
+        let (number, done) = turn.join((Arc::downgrade(&caller), step), execute);
+        let results = done.await;
+        let result = locked(&results).remove(&number);
+        drop(caller);
+        result
+    }
+
+    fn turn(&self, queue: QueueRef) -> Arc<Turn<S, R>> {
+        let mut queues = locked(&self.queues);
+        if queues.len() >= QUEUES {
+            queues.retain(|_, turn| Arc::strong_count(turn) > 1);
+        }
+        queues.entry(queue).or_default().clone()
+    }
+}
+
+impl<S, R> Default for Turn<S, R> {
+    fn default() -> Self {
+        Self { lock: Arc::default(), next: Mutex::new(None) }
+    }
+}
+
+impl<S: Send + 'static, R: Send + 'static> Turn<S, R> {
+    /// Adds a step to the waiting group, or to a new one.
+    fn join<E, F>(
+        self: &Arc<Self>,
+        step: (Weak<()>, S),
+        execute: E,
+    ) -> (usize, Shared<BoxFuture<'static, Results<R>>>)
+    where
+        E: FnOnce(Vec<S>) -> F + Send + 'static,
+        F: Future<Output = Vec<R>> + Send,
+    {
+        let mut next = locked(&self.next);
+        if let Some(group) = &*next
+            && let Some(done) = group.done.upgrade()
+        {
+            let mut steps = locked(&group.steps);
+            if steps.len() < MOST {
+                steps.push(step);
+                return (steps.len() - 1, done);
+            }
+        }
+        let steps: Steps<S> = Arc::new(Mutex::new(vec![step]));
+        let (turn, waiting) = (self.clone(), steps.clone());
+        let done = async move {
+            let _turn = turn.lock.lock().await;
+            let present = turn.begin(&waiting);
+            let (numbers, steps): (Vec<usize>, Vec<S>) = present.into_iter().unzip();
+            let results = execute(steps).await;
+            Arc::new(Mutex::new(numbers.into_iter().zip(results).collect()))
+        };
+        let done = done.boxed().shared();
+        *next = done.downgrade().map(|done| Group { steps, done });
+        (0, done)
+    }
+
+    /// Closes a group. Returns the steps whose callers still wait, with their numbers.
+    fn begin(&self, steps: &Steps<S>) -> Vec<(usize, S)> {
+        let mut next = locked(&self.next);
+        if next.as_ref().is_some_and(|group| Arc::ptr_eq(&group.steps, steps)) {
+            *next = None;
+        }
+        let steps = std::mem::take(&mut *locked(steps));
+        let steps = steps.into_iter().enumerate();
+        let waits = |(number, (caller, step)): (usize, (Weak<()>, S))| {
+            caller.upgrade().map(|_| (number, step))
+        };
+        steps.filter_map(waits).collect()
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use async_lock::Semaphore;
+    use signalbox_domain::ids::{OrgId, QueueId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn queue(number: u128) -> QueueRef {
+        QueueRef { org: OrgId(Uuid::nil()), id: QueueId(Uuid::from_u128(number)) }
+    }
+
+    /// Turns whose steps are numbers, and the groups that were executed.
+    #[derive(Clone)]
+    struct Bench {
+        turns: Arc<Turns<u32, u32>>,
+        groups: Arc<Mutex<Vec<Vec<u32>>>>,
+        /// An execution ends when it gets a permit.
+        permits: Arc<Semaphore>,
+    }
+
+    impl Bench {
+        fn new(permits: usize) -> Self {
+            let permits = Arc::new(Semaphore::new(permits));
+            Self { turns: Arc::default(), groups: Arc::default(), permits }
+        }
+
+        /// A step with that number; its result is ten times as much.
+        fn step(&self, number: u32) -> BoxFuture<'static, Option<u32>> {
+            let Self { turns, groups, permits } = self.clone();
+            let execute = |steps: Vec<u32>| async move {
+                locked(&groups).push(steps.clone());
+                permits.acquire().await.forget();
+                steps.into_iter().map(|step| step * 10).collect()
+            };
+            async move { turns.take(queue(1), number, execute).await }.boxed()
+        }
+
+        fn groups(&self) -> Vec<Vec<u32>> {
+            locked(&self.groups).clone()
+        }
+    }
+
+    /// Polls a step once; it must not end.
+    async fn begins(step: &mut BoxFuture<'static, Option<u32>>) {
+        assert!(futures_util::poll!(step).is_pending());
+    }
+
+    #[tokio::test]
+    async fn steps_that_wait_are_executed_together_in_order() {
+        let bench = Bench::new(0);
+        let mut steps: Vec<_> = (0..5).map(|number| bench.step(number)).collect();
+        for step in &mut steps {
+            begins(step).await;
+        }
+        assert_eq!(bench.groups(), [vec![0]], "the others wait");
+        bench.permits.add_permits(2);
+        let results = futures_util::future::join_all(steps).await;
+        assert_eq!(results, [0, 10, 20, 30, 40].map(Some));
+        assert_eq!(bench.groups(), [vec![0], vec![1, 2, 3, 4]]);
+    }
+
+    #[tokio::test]
+    async fn a_group_has_a_limit() {
+        let bench = Bench::new(0);
+        let mut steps: Vec<_> = (0..200).map(|number| bench.step(number)).collect();
+        for step in &mut steps {
+            begins(step).await;
+        }
+        bench.permits.add_permits(5);
+        let results = futures_util::future::join_all(steps).await;
+        let expected: Vec<_> = (0..200).map(|number| Some(number * 10)).collect();
+        assert_eq!(results, expected);
+        let sizes: Vec<usize> = bench.groups().iter().map(Vec::len).collect();
+        assert_eq!(sizes, [1, MOST, MOST, MOST, 200 - 1 - 3 * MOST]);
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_hangs_up_stops_no_other() {
+        let bench = Bench::new(0);
+        let mut steps: Vec<_> = (0..4).map(|number| bench.step(number)).collect();
+        for step in &mut steps {
+            begins(step).await;
+        }
+        let [first, second, third, fourth] = <[_; 4]>::try_from(steps).ok().expect("four");
+        // While it is executed, and before it is: the first of its group, which was polled last.
+        drop(first);
+        drop(second);
+        bench.permits.add_permits(2);
+        assert_eq!(third.await, Some(20));
+        assert_eq!(fourth.await, Some(30));
+        assert_eq!(bench.groups(), [vec![0], vec![2, 3]]);
+    }
+
+    #[tokio::test]
+    async fn an_execution_goes_on_when_the_caller_that_began_it_hangs_up() {
+        let bench = Bench::new(0);
+        let mut steps: Vec<_> = (0..3).map(|number| bench.step(number)).collect();
+        for step in &mut steps {
+            begins(step).await;
+        }
+        let [first, mut second, mut third] = <[_; 3]>::try_from(steps).ok().expect("three");
+        bench.permits.add_permits(1);
+        assert_eq!(first.await, Some(0));
+        begins(&mut second).await;
+        begins(&mut third).await;
+        assert_eq!(bench.groups(), [vec![0], vec![1, 2]]);
+        drop(second);
+        bench.permits.add_permits(1);
+        assert_eq!(third.await, Some(20));
+        assert_eq!(bench.groups().len(), 2, "it was not begun again");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_executed_for_callers_that_have_all_hung_up() {
+        let bench = Bench::new(0);
+        let mut steps: Vec<_> = (0..3).map(|number| bench.step(number)).collect();
+        for step in &mut steps {
+            begins(step).await;
+        }
+        drop(steps);
+        bench.permits.add_permits(1);
+        assert_eq!(bench.step(7).await, Some(70));
+        assert_eq!(bench.groups(), [vec![0], vec![7]]);
+    }
+
+    #[tokio::test]
+    async fn queues_do_not_wait_for_each_other() {
+        let turns: Turns<u32, u32> = Turns::default();
+        let held = turns.take(queue(1), 1, |_| pending::<Vec<u32>>()).boxed();
+        futures_util::pin_mut!(held);
+        assert!(futures_util::poll!(held).is_pending());
+        assert_eq!(turns.take(queue(2), 5, ready).await, Some(5));
+        assert_eq!(turns.take(queue(3), 5, |_| ready(Vec::new())).await, None, "without a result");
+    }
+}
