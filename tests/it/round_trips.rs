@@ -77,7 +77,7 @@ fn service(stores: &Stores, sample: &Sample<'_>, prs: u32) -> QueueService {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_submission_waits_three_times_and_a_read_once() {
+async fn a_submission_waits_twice_and_a_read_once() {
     const PRS: u32 = 20;
     let url = Server::shared().create_database();
     let (before, rest) = url.split_once('@').expect("a user");
@@ -108,7 +108,7 @@ async fn a_submission_waits_three_times_and_a_read_once() {
         counted.push(trips.load(Ordering::SeqCst) - from);
     }
     // The first ones open connections and prepare statements.
-    assert_eq!(counted.last(), Some(&3), "{counted:?}");
+    assert_eq!(counted.last(), Some(&2), "{counted:?}");
     let from = trips.load(Ordering::SeqCst);
     let queue = service.queue(&caller, repo, &main).await.expect("a queue");
     assert_eq!(queue.live(), usize::try_from(PRS).expect("a number"));

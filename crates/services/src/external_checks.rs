@@ -6,6 +6,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::token::{Caller, Scope};
 
+use super::step::Step;
 use super::{Error, QueueService};
 
 /// The state of an external check as a CI reports it.
@@ -57,7 +58,7 @@ impl QueueService {
                 self.reread_target(queue).await?;
             }
             let input = Input::Command(Command::ReportCheck(Box::new(report.clone())));
-            match self.step(queue, &repository, branch, input, None).await {
+            match self.step(queue, &repository, branch, Step::new(input)).await {
                 // The run has ended meanwhile.
                 Err(Error::Refused(Refusal::UnknownRun { .. })) => {}
                 answer => return answer.map(drop),

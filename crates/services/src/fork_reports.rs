@@ -7,6 +7,7 @@ use signalbox_domain::ports::{PullRequestQuery, Repository};
 use signalbox_domain::queue::{Command, Input, PullRequestState, ReportedTargets};
 use signalbox_domain::time::Span;
 
+use super::step::Step;
 use super::{Error, HintService};
 
 /// The most lookups of workflow runs per minute, because this endpoint needs no token.
@@ -79,7 +80,9 @@ impl HintService {
         }
         self.queues.catches_up(queue, repository, *pr, sha).await?;
         let command = Command::SetTargets { pr: *pr, targets: report.targets.clone() };
-        self.queues.step(queue, repository, &report.branch, Input::Command(command), None).await?;
+        self.queues
+            .step(queue, repository, &report.branch, Step::new(Input::Command(command)))
+            .await?;
         let now = self.context.clock.now();
         self.inbound_deliveries.taken(org, host, &used, now).await?;
         Ok(true)

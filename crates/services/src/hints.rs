@@ -17,6 +17,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::{Span, Timestamp};
 
+use super::step::Step;
 use super::submit::SubmitOptions;
 use super::{CommentCommand, Error, QueueContext, QueueService};
 
@@ -363,7 +364,10 @@ impl HintService {
         command: Command,
     ) -> Result<(), Error> {
         let queue = self.queues.find(repository.org, repository, branch).await?;
-        self.queues.step(queue, repository, branch, Input::Command(command), None).await.map(drop)
+        self.queues
+            .step(queue, repository, branch, Step::new(Input::Command(command)))
+            .await
+            .map(drop)
     }
 
     /// Reads a pull request again whose labels have changed, because freezes may name them; not

@@ -9,13 +9,13 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{
     Actor, ChangeSource, CheckCause, CheckReport, Command, Fact, FailureCause, Input, Management,
-    Mode, Queue, RequestedState, RunStatus, Settings, SettingsPatch, SharedPolicy,
+    Mode, Queue, ReportedTargets, RequestedState, RunStatus, Settings, SettingsPatch, SharedPolicy,
 };
 use signalbox_domain::token::{Caller, Scope};
 
 use super::audit::AuditEntryBuilder;
 use super::failure_causes::{self, FailedRun};
-use super::step::Stepper;
+use super::step::{Step, Stepper};
 use super::{Error, QueueContext};
 
 /// The default of `concurrency` in createQueue.
@@ -161,11 +161,12 @@ impl QueueService {
         let (settings, by) = (Box::new(change), caller.actor());
         let source = ChangeSource::Direct;
         let command = Command::Update { settings, state: None, reason: None, by, source };
-        let (_, queue, _) = self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
+        let (_, queue, version) = self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
         let expected = expected.clone();
         let changed = move |newest: &Queue| newest.header.settings != expected;
-        let input = Input::Command(command);
-        let taken = self.stepper.step_unless(queue, input, Some(&audit_entry), changed).await?;
+        let step = Step::new(Input::Command(command)).seen(version, None);
+        let step = step.audited(Some(&audit_entry)).unless(changed);
+        let taken = self.stepper.execute(queue, step).await?;
         taken.ok_or_else(|| Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() })
     }
 
@@ -359,8 +360,9 @@ impl QueueService {
         branch: &BranchName,
         command: Command,
     ) -> Result<Arc<Queue>, Error> {
-        let (repository, queue, _) = self.queue_of(caller, scope, repo, branch).await?;
-        self.step(queue, &repository, branch, Input::Command(command), None).await
+        let (repository, queue, version) = self.queue_of(caller, scope, repo, branch).await?;
+        let step = Step::new(Input::Command(command)).seen(version, None);
+        self.step(queue, &repository, branch, step).await
     }
 
     /// Carries out a command that requires the scope `queue:admin`, and writes it to the audit log
@@ -373,8 +375,10 @@ impl QueueService {
         command: Command,
         audit_entry: &AuditEntryBuilder,
     ) -> Result<Arc<Queue>, Error> {
-        let (repository, queue, _) = self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
-        self.step(queue, &repository, branch, Input::Command(command), Some(audit_entry)).await
+        let (repository, queue, version) =
+            self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
+        let step = Step::new(Input::Command(command)).seen(version, None);
+        self.step(queue, &repository, branch, step.audited(Some(audit_entry))).await
     }
 
     pub(super) async fn step(
@@ -382,13 +386,11 @@ impl QueueService {
         queue: QueueRef,
         repository: &Repository,
         branch: &BranchName,
-        input: Input,
-        audit_entry: Option<&AuditEntryBuilder>,
+        step: Step,
     ) -> Result<Arc<Queue>, Error> {
-        self.stepper.step_by(queue, input, audit_entry).await?.ok_or_else(|| Error::UnknownQueue {
-            repo: repository.name.clone(),
-            branch: branch.clone(),
-        })
+        let (repo, branch) = (repository.name.clone(), branch.clone());
+        let done = self.stepper.execute(queue, step).await?;
+        done.map(|(after, _)| after).ok_or(Error::UnknownQueue { repo, branch })
     }
 
     /// The caller's repository of this name and the queue of a branch, with its latest version,
@@ -400,15 +402,29 @@ impl QueueService {
         name: &RepoName,
         branch: &BranchName,
     ) -> Result<(Repository, QueueRef, Version), Error> {
+        let (repository, queue, version, _) =
+            self.queue_with_targets(caller, scope, name, branch, None).await?;
+        Ok((repository, queue, version))
+    }
+
+    /// As [`queue_of`](Self::queue_of), with the targets of a pull request.
+    pub(super) async fn queue_with_targets(
+        &self,
+        caller: &Caller,
+        scope: Scope,
+        name: &RepoName,
+        branch: &BranchName,
+        pr: Option<PrNumber>,
+    ) -> Result<(Repository, QueueRef, Version, Option<ReportedTargets>), Error> {
         self.check(caller, scope, name)?;
         let context = self.context();
         let queues = context.stores.queues.as_ref();
-        let located = context.repositories.located(queues, caller.org, name, branch).await?;
+        let located = context.repositories.located(queues, caller.org, name, branch, pr).await?;
         let repository = match located {
-            Some(Located { repository, queue: Some((queue, version)) }) => {
-                return Ok((repository, queue, version));
+            Some(Located { repository, queue: Some((queue, version)), targets }) => {
+                return Ok((repository, queue, version, targets));
             }
-            Some(Located { repository, queue: None }) => repository,
+            Some(Located { repository, queue: None, .. }) => repository,
             None => self.repository(caller, scope, name).await?,
         };
         Err(Error::UnknownQueue { repo: repository.name, branch: branch.clone() })

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoId, RepoName};
+use signalbox_domain::ids::{BranchName, HostId, OrgId, PrNumber, RepoId, RepoName};
 use signalbox_domain::ports::{
     GitHost, Hosts, Located, QueueStore, RepoStore, Repository, StoreError,
 };
@@ -33,15 +33,17 @@ impl Repositories {
         self.store.find_by_name(org, name, self.hosts.any_case(org, &name.host)).await
     }
 
-    /// The organization's repository of this name, with the queue of a branch.
+    /// The organization's repository of this name, with the queue of a branch, and the targets of a pull
+    /// request.
     pub(super) async fn located(
         &self,
         queues: &dyn QueueStore,
         org: OrgId,
         name: &RepoName,
         branch: &BranchName,
+        pr: Option<PrNumber>,
     ) -> Result<Option<Located>, StoreError> {
-        queues.locate(org, name, self.hosts.any_case(org, &name.host), branch).await
+        queues.locate(org, name, self.hosts.any_case(org, &name.host), branch, pr).await
     }
 
     /// Registers a repository, or returns the one that already has its name.

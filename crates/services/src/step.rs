@@ -36,7 +36,7 @@ pub(super) struct Stepper {
     pub(super) context: QueueContext,
     pub(super) policy: SharedPolicy,
     remembered: Cache<QueueRef, (Version, Arc<Queue>)>,
-    turns: Turns<Waiting, Outcome>,
+    turns: Turns<Step, Outcome>,
     /// The names of repositories, which never change.
     names: Cache<RepoId, Arc<RepoName>>,
 }
@@ -68,15 +68,21 @@ impl Stepper {
     async fn load_for(
         &self,
         queue: QueueRef,
-        steps: &[Waiting],
+        steps: &[Step],
     ) -> Result<Option<(Version, Arc<Queue>, Reported)>, StoreError> {
+        let known = self.remembered.get(&queue);
+        if let Some((version, state)) = &known
+            && steps.iter().all(|step| step.seen.as_ref().is_some_and(|it| it.version == *version))
+        {
+            let reported = steps.iter().filter_map(Step::reported).collect();
+            return Ok(Some((*version, state.clone(), reported)));
+        }
         let submitted = steps.iter().filter_map(|step| submission(&step.input));
         let submitted: Vec<PrNumber> = submitted.map(|it| it.pull_request.number).collect();
         if submitted.is_empty() {
             let loaded = self.load(queue).await?;
             return Ok(loaded.map(|(version, state)| (version, state, Reported::new())));
         }
-        let known = self.remembered.get(&queue);
         let version = known.as_ref().map(|(version, _)| *version);
         let queues = &self.context.stores.queues;
         let loaded = queues.load_with_targets(queue, version, &submitted).await?;
@@ -137,51 +143,19 @@ impl Stepper {
         Ok(latest.map(|(_, state)| state))
     }
 
-    /// Executes a step and returns the new state; `None` if the queue does not exist.
-    async fn step(
-        self: &Arc<Self>,
-        queue: QueueRef,
-        input: Input,
-    ) -> Result<Option<Arc<Queue>>, Error> {
-        self.step_by(queue, input, None).await
-    }
-
-    /// Executes a step, and writes its changes to the audit log.
-    pub(super) async fn step_by(
-        self: &Arc<Self>,
-        queue: QueueRef,
-        input: Input,
-        audit_entry: Option<&AuditEntryBuilder>,
-    ) -> Result<Option<Arc<Queue>>, Error> {
-        let done = self.step_unless(queue, input, audit_entry, |_| false).await?;
-        Ok(done.map(|(after, _)| after))
-    }
-
-    /// Executes a step unless the input is out of date for the latest state. Returns the new state,
-    /// and whether the step was executed; `None` if the queue does not exist.
-    pub(super) async fn step_unless(
-        self: &Arc<Self>,
-        queue: QueueRef,
-        input: Input,
-        audit_entry: Option<&AuditEntryBuilder>,
-        out_of_date: impl Fn(&Queue) -> bool + Send + Sync + 'static,
-    ) -> Outcome {
-        let waiting = Waiting {
-            input,
-            audit_entry: audit_entry.cloned(),
-            out_of_date: Box::new(out_of_date),
-            request: self.context.ids.request_id(),
-        };
+    /// Executes a step when it is its turn. Returns the new state, and whether the step was executed;
+    /// `None` if the queue does not exist.
+    pub(super) async fn execute(self: &Arc<Self>, queue: QueueRef, step: Step) -> Outcome {
+        let step = Step { request: self.context.ids.request_id(), ..step };
         // Steps of this process take turns; only other servers can commit concurrently.
         let stepper = self.clone();
-        let execute =
-            move |steps: Vec<Waiting>| async move { stepper.together(queue, steps).await };
-        self.turns.take(queue, waiting, execute).await.unwrap_or(Err(Error::Busy))
+        let execute = move |steps: Vec<Step>| async move { stepper.together(queue, steps).await };
+        self.turns.take(queue, step, execute).await.unwrap_or(Err(Error::Busy))
     }
 
     /// Executes steps that waited for the same turn. If the store refuses what they write, each is
     /// executed alone, so that one of them does not fail the others.
-    async fn together(&self, queue: QueueRef, steps: Vec<Waiting>) -> Vec<Outcome> {
+    async fn together(&self, queue: QueueRef, steps: Vec<Step>) -> Vec<Outcome> {
         let error = match self.attempt(queue, &steps).await {
             Ok(outcomes) => return outcomes,
             Err(error) => error,
@@ -203,11 +177,7 @@ impl Stepper {
     }
 
     /// Decides and commits steps, repeatedly after concurrent commits.
-    async fn attempt(
-        &self,
-        queue: QueueRef,
-        steps: &[Waiting],
-    ) -> Result<Vec<Outcome>, StoreError> {
+    async fn attempt(&self, queue: QueueRef, steps: &[Step]) -> Result<Vec<Outcome>, StoreError> {
         for _ in 0..ATTEMPTS {
             let Some((version, before, reported)) = self.load_for(queue, steps).await? else {
                 return Ok(steps.iter().map(|_| Ok(None)).collect());
@@ -235,7 +205,7 @@ impl Stepper {
         queue: QueueRef,
         before: Arc<Queue>,
         mut reported: Reported,
-        steps: &[Waiting],
+        steps: &[Step],
     ) -> Result<(Vec<Outcome>, Vec<Decided>), StoreError> {
         let (mut state, mut decided) = (before, Vec::new());
         let mut outcomes = Vec::with_capacity(steps.len());
@@ -273,7 +243,7 @@ impl Stepper {
         &self,
         queue: QueueRef,
         before: &Queue,
-        (step, input, at): (&Waiting, &Input, Timestamp),
+        (step, input, at): (&Step, &Input, Timestamp),
         transition: Transition,
     ) -> Result<Decided, StoreError> {
         let audit = step.audit_entry.as_ref().map(|audit_entry| {
@@ -383,7 +353,7 @@ impl Stepper {
 
     /// Lets a queue absorb a fact. Does nothing if the queue no longer exists.
     pub(super) async fn absorb(self: &Arc<Self>, queue: QueueRef, fact: Fact) -> Result<(), Error> {
-        self.step(queue, Input::Fact(fact)).await.map(drop)
+        self.execute(queue, Step::new(Input::Fact(fact))).await.map(drop)
     }
 
     /// Caches a state unless a newer one is cached. Concurrent calls may leave the older one, which
@@ -400,13 +370,55 @@ type Outcome = Result<Option<(Arc<Queue>, bool)>, Error>;
 /// Reported targets by pull request.
 type Reported = BTreeMap<PrNumber, Arc<ReportedTargets>>;
 
-/// A step that waits for its turn.
-struct Waiting {
+/// A step.
+pub(super) struct Step {
     input: Input,
     audit_entry: Option<AuditEntryBuilder>,
     out_of_date: Box<dyn Fn(&Queue) -> bool + Send + Sync>,
+    seen: Option<Seen>,
     /// The id of the request that caused it.
     request: Option<String>,
+}
+
+/// What the request that causes a step has just read. While the cached state has that version, the step
+/// is decided on it without another read.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    /// The version of the queue.
+    pub(super) version: Version,
+    /// The reported targets of the pull request, of a submission.
+    pub(super) targets: Option<ReportedTargets>,
+}
+
+impl Step {
+    pub(super) fn new(input: Input) -> Self {
+        let out_of_date = Box::new(|_: &Queue| false);
+        Self { input, audit_entry: None, out_of_date, seen: None, request: None }
+    }
+
+    /// Writes its changes to the audit log.
+    pub(super) fn audited(self, audit_entry: Option<&AuditEntryBuilder>) -> Self {
+        Self { audit_entry: audit_entry.cloned(), ..self }
+    }
+
+    /// Is not executed if the input is out of date for the latest state.
+    pub(super) fn unless(
+        self,
+        out_of_date: impl Fn(&Queue) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { out_of_date: Box::new(out_of_date), ..self }
+    }
+
+    /// See [`Seen`].
+    pub(super) fn seen(self, version: Version, targets: Option<ReportedTargets>) -> Self {
+        Self { seen: Some(Seen { version, targets }), ..self }
+    }
+
+    /// The targets that were read with the version.
+    fn reported(&self) -> Option<(PrNumber, Arc<ReportedTargets>)> {
+        let pr = submission(&self.input)?.pull_request.number;
+        Some((pr, Arc::new(self.seen.as_ref()?.targets.clone()?)))
+    }
 }
 
 /// A decided step.

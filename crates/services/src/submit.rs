@@ -8,6 +8,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::token::{Caller, Scope};
 
+use super::step::{Seen, Step};
 use super::{Error, QueueService};
 
 /// The most reads of a pull request while concurrent landings make them out of date.
@@ -38,11 +39,11 @@ impl QueueService {
         if options.priority.is_some_and(Priority::is_urgent) && !caller.may(Scope::QueueUrgent) {
             return Err(Error::MissingScope(Scope::QueueUrgent));
         }
-        let (repository, queue, version) =
-            self.queue_of(caller, Scope::QueueSubmit, repo, branch).await?;
+        let (repository, queue, version, targets) =
+            self.queue_with_targets(caller, Scope::QueueSubmit, repo, branch, Some(pr)).await?;
         let options = SubmitOptions { force: false, ..options };
         let by = (SubmitReason::ApiRequested, caller.actor());
-        let queue = (queue, Some(version));
+        let queue = (queue, Some(Seen { version, targets }));
         self.submit_to(queue, &repository, branch, pr, options, by).await
     }
 
@@ -71,10 +72,10 @@ impl QueueService {
         self.submit_to((queue, None), repository, branch, pr, options, by).await
     }
 
-    /// Submits to a queue whose version is known if it has just been read.
+    /// Submits to a queue whose version and targets are given if they have just been read.
     async fn submit_to(
         &self,
-        (queue, version): (QueueRef, Option<Version>),
+        (queue, seen): (QueueRef, Option<Seen>),
         repository: &Repository,
         branch: &BranchName,
         pr: PrNumber,
@@ -82,6 +83,7 @@ impl QueueService {
         (reason, by): (SubmitReason, Actor),
     ) -> Result<(), Error> {
         let host = self.git_host(repository)?;
+        let version = seen.as_ref().map(|seen| seen.version);
         self.refresh_target((queue, version), repository, host.as_ref()).await?;
         for _ in 0..READS {
             let read_at = self.context().clock.now();
@@ -105,8 +107,11 @@ impl QueueService {
                 let moved_at = queue.header.target.seen_at;
                 queue.entry_of(pr).is_none() && moved_at.is_some_and(|at| at > read_at)
             };
-            let input = Input::Command(command);
-            match self.stepper.step_unless(queue, input, None, out_of_date).await? {
+            let mut step = Step::new(Input::Command(command)).unless(out_of_date);
+            if let Some(Seen { version, targets }) = &seen {
+                step = step.seen(*version, targets.clone());
+            }
+            match self.stepper.execute(queue, step).await? {
                 Some((_, true)) => return Ok(()),
                 Some((_, false)) => {}
                 None => {

@@ -67,8 +67,9 @@ impl QueueStore for HeldStore {
         name: &RepoName,
         any_case: bool,
         branch: &BranchName,
+        pr: Option<PrNumber>,
     ) -> Result<Option<Located>, StoreError> {
-        self.inner.locate(org, name, any_case, branch).await
+        self.inner.locate(org, name, any_case, branch, pr).await
     }
 
     async fn load(
@@ -140,13 +141,13 @@ struct Bench {
 }
 
 impl Bench {
-    /// With a queue, and `prs` open pull requests.
+    /// With `prs` open pull requests, and a queue that has one more.
     async fn new(prs: u32) -> Self {
         let (clock, database) = (Arc::new(ManualClock::default()), MemoryDatabase::new());
         let repo = RepoName::parse("git.test/acme/calc").expect("valid");
         let host = Arc::new(FakeHost::new(clock.clone(), |_| CheckConclusion::Success));
         host.add_repository(&repo, &[("readme", "calc")]);
-        for pr in 0..prs {
+        for pr in 0..=prs {
             host.open(&repo, "main", &[(&format!("file-{pr}"), "1")]);
         }
         let mut stores = database.stores();
@@ -184,6 +185,8 @@ impl Bench {
             .await;
         created.expect("a new queue");
         let bench = Self { store, context, queues, caller, repo, main };
+        // The target of a queue without entries would be read first.
+        bench.submit(prs + 1).await.expect("submitted");
         bench.store.commits.lock().expect("not poisoned").clear();
         bench
     }
@@ -229,6 +232,11 @@ impl Bench {
         found.expect("it was submitted").entry.targets
     }
 
+    async fn version(&self) -> Version {
+        let listed = self.context.stores.queue.queues.versions(None).await.expect("a read");
+        listed.first().expect("a queue").1
+    }
+
     fn commits(&self) -> Vec<usize> {
         self.store.commits.lock().expect("not poisoned").clone()
     }
@@ -237,14 +245,14 @@ impl Bench {
 #[tokio::test]
 async fn steps_that_wait_are_committed_together() {
     let bench = Bench::new(6).await;
+    let before = bench.version().await;
     let answers = bench.together((1..=6).map(|pr| bench.submit(pr)).collect()).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(bench.commits(), [1, 5]);
+    assert_eq!(bench.version().await, Version(before.0 + 6), "one for each step");
     for pr in 1..=6 {
         assert!(bench.state(pr).await.is_some(), "{pr}");
     }
-    let listed = bench.context.stores.queue.queues.versions(None).await.expect("a read");
-    assert_eq!(listed[0].1, Version(7), "the creation, and a version for each step");
 }
 
 #[tokio::test]
@@ -304,7 +312,7 @@ async fn steps_fail_together_while_the_store_is_away() {
 #[tokio::test]
 async fn steps_are_decided_again_after_a_commit_of_another_server() {
     let bench = Bench::new(5).await;
-    let other = QueueService::new(bench.context.clone());
+    let (before, other) = (bench.version().await, QueueService::new(bench.context.clone()));
     bench.store.permits.forget_permits(1_000_000);
     let mut steps: Vec<_> = (1..=4).map(|pr| bench.submit(pr)).collect();
     for step in &mut steps {
@@ -312,7 +320,7 @@ async fn steps_are_decided_again_after_a_commit_of_another_server() {
             assert!(futures_util::poll!(&mut *step).is_pending());
         }
     }
-    // The other server cancels what the first step would submit, and its commit is the first.
+    // The first commit fails as if the other server had committed before.
     bench.store.conflict.store(true, Ordering::Relaxed);
     bench.store.permits.add_permits(1_000);
     let options = SubmitOptions::default();
@@ -324,14 +332,15 @@ async fn steps_are_decided_again_after_a_commit_of_another_server() {
     for pr in 1..=5 {
         assert!(bench.state(pr).await.is_some(), "{pr}");
     }
-    let listed = bench.context.stores.queue.queues.versions(None).await.expect("a read");
-    assert_eq!(listed[0].1, Version(6));
+    assert_eq!(bench.version().await, Version(before.0 + 5));
 }
 
 #[tokio::test]
 async fn steps_behind_a_deletion_find_no_queue() {
     let bench = Bench::new(3).await;
     let (caller, repo, main) = (&bench.caller, &bench.repo, &bench.main);
+    bench.cancel(4).await.expect("cancelled");
+    bench.store.commits.lock().expect("not poisoned").clear();
     let steps = vec![
         bench.report(1, "a"),
         bench.report(2, "b"),

@@ -77,7 +77,7 @@ pub async fn a_commit_is_atomic(stores: &Stores) {
 /// last state, and the records, effects, events and announcements of all of them, in order.
 pub async fn consecutive_steps_are_committed_together(stores: &Stores) {
     let mut alone = Sample::new(stores).await;
-    let mut together = Sample::new(stores).await;
+    let mut together = Sample::of(stores, "globex", Rules::default()).await;
     let targets = |name: &str| ReportedTargets::only(None, [name.to_owned()]);
     let commands = |sample: &mut Sample<'_>| {
         let report = |pr, name| Command::SetTargets { pr: PrNumber(pr), targets: targets(name) };
@@ -301,25 +301,33 @@ pub async fn a_deleted_queue_frees_its_branch(stores: &Stores) {
     assert_eq!(found, Some(QueueRef { org, id: new.header.id }));
 }
 
-/// A queue is located by the names of its repository and branch, with the latest version.
+/// A queue is located by the names of its repository and branch, with the latest version, and the targets
+/// of a pull request.
 pub async fn a_queue_is_located_by_names(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.tell(Fact::TargetMissing).await;
+    let (pr, targets) = (PrNumber(7), ReportedTargets::only(None, ["lib".to_owned()]));
+    sample.ask(Command::SetTargets { pr, targets: targets.clone() }).await;
     let (org, repository) = (sample.queue.org, sample.repository.clone());
     let name = repository.name.clone();
     let main = sample.world.queue.header.branch.clone();
     let locate = async |org: OrgId, name: &RepoName, any_case: bool, branch: &BranchName| {
-        stores.queue.queues.locate(org, name, any_case, branch).await.expect("a look-up")
+        stores.queue.queues.locate(org, name, any_case, branch, None).await.expect("a look-up")
     };
     let queue = Some((sample.queue, sample.version));
-    let located = Located { repository: repository.clone(), queue };
+    let located = Located { repository: repository.clone(), queue, targets: None };
+    for (pr, targets) in [(pr, Some(targets)), (PrNumber(8), None)] {
+        let queues = &stores.queue.queues;
+        let found = queues.locate(org, &name, false, &main, Some(pr)).await.expect("a look-up");
+        assert_eq!(found, Some(Located { targets, ..located.clone() }));
+    }
     assert_eq!(locate(org, &name, false, &main).await, Some(located.clone()));
     let upper = RepoName::new(name.host.as_str(), name.owner.to_uppercase(), name.name.clone());
     let upper = upper.expect("a name");
     assert_eq!(locate(org, &upper, true, &main).await, Some(located));
     assert_eq!(locate(org, &upper, false, &main).await, None);
     assert_eq!(locate(OrgId(Uuid::new_v4()), &name, false, &main).await, None);
-    let without = Some(Located { repository, queue: None });
+    let without = Some(Located { repository, queue: None, targets: None });
     let other = BranchName::new("release").expect("a branch");
     assert_eq!(locate(org, &name, false, &other).await, without);
     sample.ask(Command::Delete).await;

@@ -49,7 +49,12 @@ impl<'a> Sample<'a> {
 
     /// Creates a sample in a world with these rules.
     pub async fn with(stores: &'a Stores, rules: Rules) -> Self {
-        let org = Self::org(stores, "acme").await;
+        Self::of(stores, "acme", rules).await
+    }
+
+    /// Creates a sample of an organization.
+    pub async fn of(stores: &'a Stores, org: &str, rules: Rules) -> Self {
+        let org = Self::org(stores, org).await;
         let repository = Self::repository(stores, org.id, "calc").await;
         let mut world = World::new(Settings::new(Mode::Single, 2).expect("valid settings"), rules);
         let header = &mut world.queue.header;

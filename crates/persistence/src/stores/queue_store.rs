@@ -68,22 +68,34 @@ impl QueueStore for Store {
         name: &RepoName,
         any_case: bool,
         branch: &BranchName,
+        pr: Option<PrNumber>,
     ) -> Result<Option<Located>, StoreError> {
         let mut conn = self.connection(org).await?;
         let of_branch = queues::repo_id
             .eq(repos::id)
-            .and(queues::branch.eq(branch.as_str()))
+            .and(queues::branch.eq(branch.to_string()))
             .and(queues::deleted.eq(false));
-        let rows: Vec<(RepoRow, Option<(QueueId, i64)>)> =
-            candidates!(repos::table.left_join(queues::table.on(of_branch)), org, name)
-                .select((RepoRow::as_select(), (queues::id, queues::version).nullable()))
+        let of_pr = impacted_targets::queue_id
+            .eq(queues::id)
+            .and(impacted_targets::pr_number.eq(pr.map_or(NO_PR, |pr| i64::from(pr.0))));
+        let joined = repos::table
+            .left_join(queues::table.on(of_branch))
+            .left_join(impacted_targets::table.on(of_pr));
+        let rows: Vec<(RepoRow, Option<(QueueId, i64)>, Option<Kept<ReportedTargets>>)> =
+            candidates!(joined, org, name)
+                .select((
+                    RepoRow::as_select(),
+                    (queues::id, queues::version).nullable(),
+                    impacted_targets::document.nullable(),
+                ))
                 .load(&mut conn)
                 .await
                 .map_err(DbError::from)?;
-        let row = chosen(rows, name, any_case, |(row, _)| row);
-        let located = row.map(|(row, queue)| {
+        let row = chosen(rows, name, any_case, |(row, _, _)| row);
+        let located = row.map(|(row, queue, targets)| {
             let queue = queue.map(|(id, version)| (QueueRef { org, id }, Version(version)));
-            Ok(Located { repository: row.into_repository()?, queue })
+            let targets = targets.map(|Kept(targets)| targets);
+            Ok(Located { repository: row.into_repository()?, queue, targets })
         });
         Ok(located.transpose().map_err(|error: DbError| error)?)
     }
@@ -231,6 +243,9 @@ impl QueueStore for Store {
         Ok(row.map(|Kept(targets)| targets))
     }
 }
+
+/// The number of no pull request.
+const NO_PR: i64 = -1;
 
 /// The number of a pull request, and its targets.
 type ReportedRow = (i64, Kept<ReportedTargets>);

@@ -65,6 +65,7 @@ impl QueueStore for MemoryDatabase {
         name: &RepoName,
         any_case: bool,
         branch: &BranchName,
+        pr: Option<PrNumber>,
     ) -> Result<Option<Located>, StoreError> {
         let tables = self.tables();
         let own = tables.repos.values().filter(|it| it.org == org);
@@ -72,8 +73,11 @@ impl QueueStore for MemoryDatabase {
         let of_branch = |row: &&QueueRow| {
             (row.header.org, row.header.repo, &row.header.branch) == (org, repository.id, branch)
         };
-        let queue = living(&tables).find(of_branch).map(|row| (row.reference(), row.version));
-        Ok(Some(Located { repository, queue }))
+        let row = living(&tables).find(of_branch);
+        let targets = row.zip(pr).and_then(|(row, pr)| row.targets.get(&pr));
+        let targets = targets.map(|targets| targets.as_ref().clone());
+        let queue = row.map(|row| (row.reference(), row.version));
+        Ok(Some(Located { repository, queue, targets }))
     }
 
     async fn load(

@@ -81,8 +81,9 @@ impl QueueStore for UnreliableStores {
         name: &RepoName,
         any_case: bool,
         branch: &BranchName,
+        pr: Option<PrNumber>,
     ) -> Result<Option<Located>, StoreError> {
-        self.inner.queues.locate(org, name, any_case, branch).await
+        self.inner.queues.locate(org, name, any_case, branch, pr).await
     }
 
     async fn load(

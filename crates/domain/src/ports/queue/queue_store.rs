@@ -84,6 +84,9 @@ pub struct Located {
     pub repository: Repository,
     /// `None` if the branch has no queue.
     pub queue: Option<(QueueRef, Version)>,
+    /// The targets last reported to that queue for the pull request of the call, read together with the
+    /// version.
+    pub targets: Option<ReportedTargets>,
 }
 
 /// Why a commit failed. Nothing was written.
@@ -125,13 +128,15 @@ pub trait QueueStore: Send + Sync {
 
     /// The organization's repository of this name, as
     /// [`RepoStore::find_by_name`](crate::ports::RepoStore::find_by_name) finds it, with the queue
-    /// of a branch, as [`find`](Self::find) does; in one read.
+    /// of a branch, as [`find`](Self::find) does, and the targets of a pull request, if one is named, as
+    /// [`targets`](Self::targets) has them; in one read.
     async fn locate(
         &self,
         org: OrgId,
         name: &RepoName,
         any_case: bool,
         branch: &BranchName,
+        pr: Option<PrNumber>,
     ) -> Result<Option<Located>, StoreError>;
 
     /// The latest state: header, live entries with their targets, and the runs that matter to them,
