@@ -41,6 +41,7 @@ mod candidate;
 mod checks_sink;
 mod comment_command;
 mod context;
+mod decided;
 mod dependencies;
 mod effect_runner;
 mod entry_reads;

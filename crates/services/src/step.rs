@@ -6,26 +6,25 @@ use std::error::Error as _;
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
-use signalbox_domain::audit::{AuditRecord, of_queue};
+use signalbox_domain::audit::of_queue;
 use signalbox_domain::ids::{PrNumber, RepoId, RepoName};
 use signalbox_domain::ports::{
     Commit, CommitError, EventRecord, Loaded, Observed, QueueKey, QueuePlace, QueueRef, StoreError,
     Version,
 };
 use signalbox_domain::queue::{
-    Changes, Command, EffectClass, Event, Fact, Input, JournalRecord, NumberedEffect, Queue,
-    Refusal, ReportedTargets, SharedPolicy, Submission, Transition, absorb, decide, next_deadline,
+    Command, EffectClass, Event, Fact, Input, Queue, Refusal, ReportedTargets, SharedPolicy,
+    Submission, Transition, absorb, decide, next_deadline,
 };
-use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::time::Timestamp;
 
 use super::audit::AuditEntryBuilder;
+use super::decided::{Decided, watched_until};
 use super::turns::Turns;
 use super::{Error, QueueContext};
 
 /// The most attempts of a step in case of concurrent commits.
 const ATTEMPTS: u32 = 32;
-/// How long a queue stays watched after its last entry has left, in minutes.
-const WATCHED_MINUTES: u32 = 10;
 /// The most queues in the cache.
 const REMEMBERED: usize = 4_096;
 
@@ -53,7 +52,18 @@ impl Stepper {
     }
 
     /// The latest state; `None` if the queue does not exist.
+    ///
+    /// Between a commit and its entry in the cache, the cached version seems to be an old one, and the whole
+    /// queue would be read. So this waits for a step that is being executed.
     pub(super) async fn load(
+        &self,
+        queue: QueueRef,
+    ) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
+        let _no_step = self.turns.pause(queue).await;
+        self.load_in_turn(queue).await
+    }
+
+    async fn load_in_turn(
         &self,
         queue: QueueRef,
     ) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
@@ -80,7 +90,7 @@ impl Stepper {
         let submitted = steps.iter().filter_map(|step| submission(&step.input));
         let submitted: Vec<PrNumber> = submitted.map(|it| it.pull_request.number).collect();
         if submitted.is_empty() {
-            let loaded = self.load(queue).await?;
+            let loaded = self.load_in_turn(queue).await?;
             return Ok(loaded.map(|(version, state)| (version, state, Reported::new())));
         }
         let version = known.as_ref().map(|(version, _)| *version);
@@ -135,12 +145,15 @@ impl Stepper {
         queue: QueueRef,
         version: Version,
     ) -> Result<Option<Arc<Queue>>, StoreError> {
-        let known = self.remembered.get(&queue).filter(|(known, _)| *known >= version);
-        let latest = match known {
-            Some(known) => Some(known),
-            None => self.load(queue).await?,
-        };
-        Ok(latest.map(|(_, state)| state))
+        let known = || self.remembered.get(&queue).filter(|(known, _)| *known >= version);
+        if let Some((_, state)) = known() {
+            return Ok(Some(state));
+        }
+        let _no_step = self.turns.pause(queue).await;
+        if let Some((_, state)) = known() {
+            return Ok(Some(state));
+        }
+        Ok(self.load_in_turn(queue).await?.map(|(_, state)| state))
     }
 
     /// Executes a step when it is its turn. Returns the new state, and whether the step was executed;
@@ -421,42 +434,6 @@ impl Step {
     }
 }
 
-/// A decided step.
-struct Decided {
-    at: Timestamp,
-    input: &'static str,
-    after: Arc<Queue>,
-    next_deadline: Option<Timestamp>,
-    watched_until: Option<Timestamp>,
-    changes: Changes,
-    journal: JournalRecord,
-    effects: Vec<NumberedEffect>,
-    events: Vec<EventRecord>,
-    audit: Option<AuditRecord>,
-    request: Option<String>,
-    shown: Vec<PrNumber>,
-}
-
-impl Decided {
-    fn commit(&self, queue: QueueRef, expected: Version) -> Commit<'_> {
-        Commit {
-            queue,
-            expected,
-            header: &self.after.header,
-            next_deadline: self.next_deadline,
-            changes: &self.changes,
-            journal: &self.journal,
-            effects: &self.effects,
-            events: &self.events,
-            at: self.at,
-            audit: self.audit.as_ref(),
-            request: self.request.as_deref(),
-            shown: &self.shown,
-            watched_until: self.watched_until,
-        }
-    }
-}
-
 /// An error for each further step that it failed.
 fn same(error: &StoreError) -> StoreError {
     let source = error.source().map_or_else(String::new, ToString::to_string).into();
@@ -466,18 +443,6 @@ fn same(error: &StoreError) -> StoreError {
         StoreError::Failed(_) => StoreError::Failed(source),
         StoreError::Corrupt { what, .. } => StoreError::Corrupt { what: what.clone(), source },
     }
-}
-
-/// Until when a queue is watched after a step: while entries wait or the host is unavailable, and
-/// for a while after that, because users push to targets around landings.
-fn watched_until(before: &Queue, after: &Queue, at: Timestamp) -> Option<Timestamp> {
-    let watched = |queue: &Queue| {
-        queue.entries_in_order().next().is_some() || queue.header.host.unreachable_since.is_some()
-    };
-    if watched(after) {
-        return Some(Timestamp::from_unix_micros(i64::MAX));
-    }
-    watched(before).then(|| at.plus(Span::minutes(WATCHED_MINUTES)))
 }
 
 fn submission(input: &Input) -> Option<&Submission> {

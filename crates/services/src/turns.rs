@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use async_lock::MutexGuardArc;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use signalbox_domain::ports::QueueRef;
@@ -58,6 +59,11 @@ impl<S: Send + 'static, R: Send + 'static> Turns<S, R> {
         let result = locked(&results).remove(&number);
         drop(caller);
         result
+    }
+
+    /// Waits until no step of a queue is executed. None is while the guard exists.
+    pub(super) async fn pause(&self, queue: QueueRef) -> MutexGuardArc<()> {
+        self.turn(queue).lock.lock_arc().await
     }
 
     fn turn(&self, queue: QueueRef) -> Arc<Turn<S, R>> {
@@ -255,6 +261,23 @@ mod tests {
         bench.permits.add_permits(1);
         assert_eq!(bench.step(7).await, Some(70));
         assert_eq!(bench.groups(), [vec![0], vec![7]]);
+    }
+
+    #[tokio::test]
+    async fn a_pause_waits_for_a_step_and_steps_wait_for_it() {
+        let bench = Bench::new(0);
+        let mut first = bench.step(0);
+        begins(&mut first).await;
+        let mut pause = bench.turns.pause(queue(1)).boxed();
+        assert!(futures_util::poll!(&mut pause).is_pending());
+        bench.permits.add_permits(2);
+        assert_eq!(first.await, Some(0));
+        let guard = pause.await;
+        let mut second = bench.step(1);
+        begins(&mut second).await;
+        assert_eq!(bench.groups(), [vec![0]]);
+        drop(guard);
+        assert_eq!(second.await, Some(10));
     }
 
     #[tokio::test]

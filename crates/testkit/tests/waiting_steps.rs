@@ -1,7 +1,7 @@
 //! Steps of a queue that wait while another one is committed: they are committed together, and each
 //! is answered as if it had been committed alone.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -44,6 +44,10 @@ struct HeldStore {
     trouble: Mutex<Trouble>,
     /// Whether the next commit finds another one of another server.
     conflict: AtomicBool,
+    /// Whether commits are held after they are written, and not before.
+    late: AtomicBool,
+    /// How often a whole queue was read.
+    whole: AtomicUsize,
 }
 
 #[async_trait]
@@ -77,11 +81,19 @@ impl QueueStore for HeldStore {
         queue: QueueRef,
         known: Option<Version>,
     ) -> Result<Option<Loaded>, StoreError> {
-        self.inner.load(queue, known).await
+        let loaded = self.inner.load(queue, known).await?;
+        let whole = matches!(loaded, Some(Loaded::Fresh(..)));
+        self.whole.fetch_add(usize::from(whole), Ordering::Relaxed);
+        Ok(loaded)
     }
 
     async fn commit(&self, steps: &[Commit<'_>]) -> Result<Version, CommitError> {
         self.commits.lock().expect("not poisoned").push(steps.len());
+        if self.late.load(Ordering::Relaxed) {
+            let written = self.inner.commit(steps).await;
+            self.permits.acquire().await.expect("open").forget();
+            return written;
+        }
         self.permits.acquire().await.expect("open").forget();
         let trouble = *self.trouble.lock().expect("not poisoned");
         let contains = |pr: u32| {
@@ -157,6 +169,8 @@ impl Bench {
             commits: Mutex::default(),
             trouble: Mutex::default(),
             conflict: AtomicBool::new(false),
+            late: AtomicBool::new(false),
+            whole: AtomicUsize::new(0),
         });
         stores.queue.queues = store.clone();
         let context = Context {
@@ -376,4 +390,22 @@ async fn a_step_of_a_caller_that_hung_up_is_not_executed() {
     assert_eq!(bench.commits(), [1, 2]);
     assert_eq!(bench.state(2).await, None);
     assert!(bench.state(3).await.is_some() && bench.state(4).await.is_some());
+}
+
+#[tokio::test]
+async fn a_read_while_a_commit_ends_does_not_read_the_whole_queue() {
+    let bench = Bench::new(2).await;
+    let before = bench.store.whole.load(Ordering::Relaxed);
+    bench.store.late.store(true, Ordering::Relaxed);
+    bench.store.permits.forget_permits(1_000_000);
+    let mut submission = bench.submit(1);
+    assert!(futures_util::poll!(&mut submission).is_pending());
+    // The database has the new version already, and the cache does not.
+    let (caller, repo, main) = (&bench.caller, &bench.repo, &bench.main);
+    let mut read = bench.queues.queue(caller, repo, main).boxed();
+    assert!(futures_util::poll!(&mut read).is_pending());
+    bench.store.permits.add_permits(1);
+    submission.await.expect("submitted");
+    assert_eq!(read.await.expect("a queue").live(), 2);
+    assert_eq!(bench.store.whole.load(Ordering::Relaxed), before);
 }
