@@ -28,7 +28,7 @@ struct Turn<S, R> {
 }
 
 /// Steps that will be executed together. Every waiting caller can drive the execution, so it ends also
-/// if others hang up, and it does not begin if all of them do.
+/// if others disconnect, and it does not begin if all of them do.
 struct Group<S, R> {
     steps: Steps<S>,
     done: WeakShared<BoxFuture<'static, Results<R>>>,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_that_hangs_up_stops_no_other() {
+    async fn a_caller_that_disconnects_stops_no_other() {
         let bench = Bench::new(0);
         let mut steps: Vec<_> = (0..4).map(|number| bench.step(number)).collect();
         for step in &mut steps {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_execution_goes_on_when_the_caller_that_began_it_hangs_up() {
+    async fn an_execution_continues_when_the_caller_that_began_it_disconnects() {
         let bench = Bench::new(0);
         let mut steps: Vec<_> = (0..3).map(|number| bench.step(number)).collect();
         for step in &mut steps {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_executed_for_callers_that_have_all_hung_up() {
+    async fn nothing_is_executed_if_all_callers_have_disconnected() {
         let bench = Bench::new(0);
         let mut steps: Vec<_> = (0..3).map(|number| bench.step(number)).collect();
         for step in &mut steps {
