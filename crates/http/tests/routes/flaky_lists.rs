@@ -298,3 +298,43 @@ async fn the_organization_must_be_the_token_s_own() {
     let unknown = json!({"org_url_slug": "acme", "test_id": key("unknown").id().to_string()});
     server.post(DETAILS, unknown).await.problem(404, "test_not_found");
 }
+
+#[actix_web::test]
+async fn totals_follow_every_change() {
+    let server = Server::new().await;
+    report(&server, 1, &[("one", true)]).await;
+    let from = server.api.clock.now().minus(Span::hours(1));
+    let until = from.plus(Span::hours(48));
+    let totals = async || {
+        let failing = json!({
+            "org_url_slug": "acme", "page_query": {"page_size": 10},
+            "start_time": from.to_string(), "end_time": until.to_string(),
+        });
+        let status = |status: &str| json!({"org_url_slug": "acme", "page_query": {"page_size": 10}, "status": status});
+        let mut counted = Vec::new();
+        for (list, body) in
+            [(FAILING, failing), (UNHEALTHY, status("FLAKY")), (UNHEALTHY, status("BROKEN"))]
+        {
+            // The second reply is of a remembered count.
+            let first = server.ok(list, body.clone()).await["page"]["total_rows"].clone();
+            assert_eq!(server.ok(list, body).await["page"]["total_rows"], first, "{list}");
+            counted.push(first.as_u64().expect("a number"));
+        }
+        <[u64; 3]>::try_from(counted).expect("three")
+    };
+    assert_eq!(totals().await, [0, 0, 0]);
+    report(&server, 2, &[("one", false)]).await;
+    assert_eq!(totals().await, [1, 0, 0], "a failure of a healthy test");
+    report(&server, 3, &[("one", false), ("two", true)]).await;
+    assert_eq!(totals().await, [1, 0, 0], "a further failure of the same test");
+    make_flaky(&server, 4, &["two", "three"]).await;
+    assert_eq!(totals().await, [3, 2, 0]);
+    let three = key("three").id().to_string();
+    let mute = json!({"testId": three, "monitorId": monitor(&server).await, "length": "forever"});
+    server.ok("flaky-tests/mute-monitor", mute).await;
+    assert_eq!(totals().await, [3, 1, 0], "a change without an upload");
+    // Another window is another list.
+    server.clock.advance(Span::hours(50));
+    report(&server, 5, &[("four", false)]).await;
+    assert_eq!(totals().await, [3, 1, 0]);
+}

@@ -41,12 +41,18 @@ const TURNS: usize = 4_096;
 /// The most repositories whose quarantined tests are remembered.
 const REMEMBERED: usize = 256;
 
+/// The most lists whose number of tests is remembered.
+const TOTALS: usize = 4_096;
+
 /// What is done with flaky tests. Methods with a caller check what the caller may do and see.
 pub struct FlakyService {
     context: FlakyContext,
     turns: Mutex<BTreeMap<RepoRef, Arc<async_lock::Mutex<()>>>>,
     /// The quarantined tests of repositories, and when they were last found to be up to date.
     quarantined: Cache<RepoRef, (Timestamp, Arc<QuarantinedTests>)>,
+    /// The number of tests of lists, each with the commit or change of the repository, and the hour, in
+    /// which it was counted.
+    totals: Cache<(RepoRef, ListKind), ((i64, Timestamp), u64)>,
     /// Runs of an upload that are counted together.
     part: usize,
 }
@@ -61,6 +67,7 @@ impl FlakyService {
             context: context.into(),
             turns: Mutex::new(BTreeMap::new()),
             quarantined: Cache::new(REMEMBERED),
+            totals: Cache::new(TOTALS),
             part: Self::RUNS_OF_A_PART,
         }
     }

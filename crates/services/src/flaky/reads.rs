@@ -8,16 +8,17 @@ use uuid::Uuid;
 use signalbox_domain::flaky::{Incident, JournalRecord, RunRecord, Settings, TestId, TestStatus};
 use signalbox_domain::ids::{OrgSlug, RepoName};
 use signalbox_domain::ports::{
-    RepoRef, Repository, Seek, TestList, TestNumbers, TestRecord, TestSnapshot,
+    FlakyRepo, RepoRef, Repository, Seek, StoreError, TestList, TestNumbers, TestRecord,
+    TestSnapshot,
 };
-use signalbox_domain::time::Timestamp;
+use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
 
 use super::super::Error;
 use super::{FlakyService, settings_of};
 
 /// Which tests are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListKind {
     /// Tests that failed within a window; see [`TestList::Failing`].
     Failing {
@@ -129,15 +130,48 @@ impl FlakyService {
         let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
         let stores = &self.context.stores;
         let at = self.context.clock.now();
-        let settings = settings_of(repo, &stores.tests.repo(repo).await?);
+        let state = stores.tests.repo(repo).await?;
+        let settings = settings_of(repo, &state);
         let list = test_list(kind, &settings, at);
         let count = async {
-            if counted { stores.reads.count(repo, list).await.map(Some) } else { Ok(None) }
+            if counted {
+                self.total((repo, &state), kind, list, at).await.map(Some)
+            } else {
+                Ok(None)
+            }
         };
         let (records, total) = try_join(stores.reads.list(repo, list, seek, limit), count).await?;
         let numbers = self.numbers(repo, &records, read, at).await?;
         let tests = snapshots(&repository, &settings, records, numbers, at);
         Ok(ListedTests { tests, total })
+    }
+
+    /// The number of tests of a list. It is counted again after a commit that can change it, and after an
+    /// hour, because old failures are deleted without a commit.
+    async fn total(
+        &self,
+        (repo, state): (RepoRef, &FlakyRepo),
+        kind: ListKind,
+        list: TestList,
+        at: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let commit = match kind {
+            ListKind::Failing { .. } => Some(state.version.0),
+            ListKind::Unhealthy(_) => Some(state.revision),
+            // Overrides of quarantine expire without a commit.
+            ListKind::Quarantined => None,
+        };
+        let counted_at = commit.map(|commit| (commit, at.floor(Span::hours(1))));
+        if let Some((then, total)) = self.totals.get(&(repo, kind))
+            && Some(then) == counted_at
+        {
+            return Ok(total);
+        }
+        let total = self.context.stores.reads.count(repo, list).await?;
+        if let Some(counted_at) = counted_at {
+            self.totals.insert((repo, kind), (counted_at, total));
+        }
+        Ok(total)
     }
 
     /// A test, by its id or by one under which clients ask for it and no other.
