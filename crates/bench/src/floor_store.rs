@@ -71,7 +71,7 @@ const TABLES: &str = "CREATE TABLE bench_rows (id BIGINT PRIMARY KEY, document T
     CREATE TABLE bench_heads (id BIGINT PRIMARY KEY, version BIGINT NOT NULL); \
     INSERT INTO bench_heads (id, version) VALUES (1, 0);";
 const SQLITE_SET_UP: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
-    PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;";
+    PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 4000;";
 
 /// Connections for the floors.
 #[derive(Clone)]

@@ -141,7 +141,7 @@ impl PrometheusObserver {
         );
         registry.register_with_unit(
             "planner_step_duration",
-            "Duration of deciding and committing a step",
+            "Time from reading a queue to the commit of a step; the same for steps that are committed together",
             Unit::Seconds,
             self.step_duration.clone(),
         );

@@ -1,6 +1,7 @@
 //! Steps of a queue that wait while another one is committed: they are committed together, and each
 //! is answered as if it had been committed alone.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,13 +9,14 @@ use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _, join_all};
 use signalbox_conformance::PlainEvents;
 use signalbox_conformance::fake_host::{FakeHost, FakeHosts};
+use signalbox_domain::flaky::{self, ImportSummary, Incident, IncidentState};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoId, RepoName, TokenId};
 use signalbox_domain::ports::{
-    Commit, CommitError, CreateError, Loaded, Located, PullRequestQuery, QueueKey, QueueRef,
-    QueueStore, StoreError, Version,
+    Commit, CommitError, CreateError, EventWriter, Loaded, Located, PullRequestQuery, QueueKey,
+    QueuePlace, QueueRef, QueueStore, StoreError, TestSnapshot, Version,
 };
 use signalbox_domain::queue::{
-    ChangeSource, CheckConclusion, Mode, PrState, Queue, Refusal, ReportedTargets,
+    ChangeSource, CheckConclusion, Event, Mode, PrState, Queue, Refusal, ReportedTargets, Subject,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Timestamp;
@@ -31,6 +33,10 @@ enum Trouble {
     None,
     /// It refuses a statement, whenever the commit contains a submission of this pull request.
     Refuses(u32),
+    /// The same, and afterwards it does not answer.
+    RefusesThenUnavailable(u32),
+    /// It says that it has refused a statement of several steps, which it has written.
+    Written,
     /// It does not answer.
     Unavailable,
 }
@@ -39,6 +45,8 @@ enum Trouble {
 struct HeldStore {
     inner: Arc<dyn QueueStore>,
     permits: Semaphore,
+    /// Replies to `locate` wait for one of these.
+    locates: Semaphore,
     /// The number of steps of each commit.
     commits: Mutex<Vec<usize>>,
     trouble: Mutex<Trouble>,
@@ -73,7 +81,9 @@ impl QueueStore for HeldStore {
         branch: &BranchName,
         pr: Option<PrNumber>,
     ) -> Result<Option<Located>, StoreError> {
-        self.inner.locate(org, name, any_case, branch, pr).await
+        let located = self.inner.locate(org, name, any_case, branch, pr).await;
+        self.locates.acquire().await.expect("open").forget();
+        located
     }
 
     async fn load(
@@ -103,12 +113,22 @@ impl QueueStore for HeldStore {
         if self.conflict.swap(false, Ordering::Relaxed) {
             return Err(CommitError::Conflict);
         }
+        let refused = || Err(StoreError::Failed("it is refused".into()).into());
         match trouble {
-            Trouble::Refuses(pr) if contains(pr) => {
-                Err(StoreError::Failed("it is refused".into()).into())
+            Trouble::Refuses(pr) if contains(pr) => refused(),
+            Trouble::RefusesThenUnavailable(pr) if contains(pr) => {
+                *self.trouble.lock().expect("not poisoned") = Trouble::Unavailable;
+                refused()
+            }
+            Trouble::Written if steps.len() > 1 => {
+                self.inner.commit(steps).await?;
+                refused()
             }
             Trouble::Unavailable => Err(StoreError::Unavailable("it is away".into()).into()),
-            Trouble::None | Trouble::Refuses(_) => self.inner.commit(steps).await,
+            Trouble::None
+            | Trouble::Written
+            | Trouble::Refuses(_)
+            | Trouble::RefusesThenUnavailable(_) => self.inner.commit(steps).await,
         }
     }
 
@@ -142,6 +162,40 @@ impl QueueStore for HeldStore {
 
 type Answer = Result<(), Error>;
 
+/// Writes events, and panics at those of pull request 13.
+struct NoThirteen;
+
+impl EventWriter for NoThirteen {
+    fn queue_event(&self, place: &QueuePlace, event: &Event) -> String {
+        let is_thirteen = |pr: &PrNumber| *pr == PrNumber(13);
+        let panics = matches!(&event.subject, Subject::PullRequest { pr, .. } if is_thirteen(pr));
+        assert!(!panics, "an event of 13");
+        PlainEvents.queue_event(place, event)
+    }
+
+    fn test_event(&self, test: &TestSnapshot, event: &flaky::Event) -> String {
+        PlainEvents.test_event(test, event)
+    }
+
+    fn incident_event(
+        &self,
+        repo: &RepoName,
+        before: Option<IncidentState>,
+        incident: &Incident,
+    ) -> String {
+        PlainEvents.incident_event(repo, before, incident)
+    }
+
+    fn import_event(
+        &self,
+        repo: (RepoId, &RepoName),
+        summary: &ImportSummary,
+        at: Timestamp,
+    ) -> String {
+        PlainEvents.import_event(repo, summary, at)
+    }
+}
+
 /// A queue on a store whose commits are held.
 struct Bench {
     store: Arc<HeldStore>,
@@ -166,6 +220,7 @@ impl Bench {
         let store = Arc::new(HeldStore {
             inner: stores.queue.queues.clone(),
             permits: Semaphore::new(1_000),
+            locates: Semaphore::new(1_000_000),
             commits: Mutex::default(),
             trouble: Mutex::default(),
             conflict: AtomicBool::new(false),
@@ -179,7 +234,7 @@ impl Bench {
             clock,
             ids: Arc::new(CountingIds::default()),
             observer: Arc::new(Quiet),
-            events: Arc::new(PlainEvents),
+            events: Arc::new(NoThirteen),
             notifier: Arc::new(Quiet),
         };
         let caller = Caller {
@@ -429,4 +484,67 @@ async fn a_read_while_a_commit_ends_does_not_read_the_whole_queue() {
     submission.await.expect("submitted");
     assert_eq!(read.await.expect("a queue").live(), 2);
     assert_eq!(bench.store.whole.load(Ordering::Relaxed), before);
+}
+
+#[tokio::test]
+async fn steps_stop_waiting_for_a_store_that_goes_away_after_a_refusal() {
+    let bench = Bench::new(5).await;
+    *bench.store.trouble.lock().expect("not poisoned") = Trouble::RefusesThenUnavailable(3);
+    let answers = bench.together((1..=5).map(|pr| bench.submit(pr)).collect()).await;
+    assert!(answers[0].is_ok(), "{answers:?}");
+    for answer in &answers[1..] {
+        assert!(matches!(answer, Err(Error::Store(StoreError::Unavailable(_)))), "{answer:?}");
+    }
+    assert_eq!(bench.commits(), [1, 4, 1], "one more attempt shows that the store is away");
+}
+
+#[tokio::test]
+async fn steps_that_were_written_after_all_are_not_executed_again() {
+    let bench = Bench::new(3).await;
+    *bench.store.trouble.lock().expect("not poisoned") = Trouble::Written;
+    let answers = bench.together((1..=3).map(|pr| bench.submit(pr)).collect()).await;
+    assert!(answers[0].is_ok(), "{answers:?}");
+    for answer in &answers[1..] {
+        assert!(matches!(answer, Err(Error::Store(StoreError::Failed(_)))), "{answer:?}");
+    }
+    assert_eq!(bench.commits(), [1, 2]);
+    assert!(bench.state(3).await.is_some());
+}
+
+#[tokio::test]
+async fn a_step_that_panics_fails_no_other() {
+    let bench = Bench::new(13).await;
+    bench.store.permits.forget_permits(1_000_000);
+    let mut steps: Vec<_> = [1, 2, 13, 4]
+        .map(|pr| AssertUnwindSafe(bench.submit(pr)).catch_unwind().boxed())
+        .into_iter()
+        .collect();
+    for step in &mut steps {
+        assert!(futures_util::poll!(step).is_pending());
+    }
+    bench.store.permits.add_permits(1_000);
+    let answers = join_all(steps).await;
+    let panicked: Vec<bool> = answers.iter().map(Result::is_err).collect();
+    assert_eq!(panicked, [false, false, true, false]);
+    for (pr, is_submitted) in [(1, true), (2, true), (13, false), (4, true)] {
+        assert_eq!(bench.state(pr).await.is_some(), is_submitted, "{pr}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_a_commit_is_of_the_latest_version() {
+    let bench = Bench::new(4).await;
+    let mut stores = bench.context.stores.clone();
+    stores.queue.queues = bench.store.inner.clone();
+    let other = QueueService::new(Context { stores, ..bench.context.clone() });
+    bench.store.locates.forget_permits(10_000_000);
+    // This server has just read that 4 is not in the queue.
+    let mut cancellation = bench.cancel(4);
+    assert!(futures_util::poll!(&mut cancellation).is_pending());
+    let options = SubmitOptions::default();
+    let (caller, repo, main) = (&bench.caller, &bench.repo, &bench.main);
+    other.submit(caller, repo, main, PrNumber(4), options).await.expect("submitted");
+    bench.store.locates.add_permits(1_000);
+    cancellation.await.expect("it is in the queue");
+    assert_eq!(bench.state(4).await, Some(PrState::Cancelled));
 }

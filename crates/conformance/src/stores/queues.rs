@@ -97,6 +97,7 @@ pub async fn consecutive_steps_are_committed_together(stores: &Stores) {
         ]
     };
     for command in commands(&mut alone) {
+        alone.world.wait(Span::seconds(1));
         alone.ask(command).await;
     }
     let steps = commands(&mut together);
@@ -119,7 +120,28 @@ pub async fn consecutive_steps_are_committed_together(stores: &Stores) {
             states.push(entry.map(|it| it.state.name()));
             reported.push(stores.queue.queues.targets(sample.queue, pr).await.expect("a read"));
         }
-        written.push((journal, events, states, reported));
+        let moves = stores.queue.reads.moves_since(sample.queue, at(0)).await.expect("moves");
+        let moves: Vec<_> = moves.iter().map(|it| it.at).collect();
+        let scope = MetricsScope { org, repo: None };
+        let stays = stores.queue.reads.stays_since(scope, at(0)).await.expect("stays");
+        let stays: Vec<_> = stays.into_iter().map(|(_, stay)| stay).collect();
+        written.push((journal, events, states, reported, moves, stays));
+    }
+    // What is due when: the first commit that names a pull request decides.
+    for after in 0..15 {
+        let now = alone.world.at.plus(Span::seconds(after)).minus(Span::seconds(9));
+        let (until, holder) = (now.plus(Span::hours(1)), Uuid::from_u128(1));
+        let effects = stores.queue.outbox.lease(EffectClass::Host, 50, holder, now, until).await;
+        let effects = effects.expect("leases");
+        let announced = stores.queue.announcements.lease(50, holder, now, until).await;
+        let announced = announced.expect("leases");
+        let of = |queue: QueueRef| {
+            let effects = effects.iter().filter(|it| it.queue == queue);
+            let effects = effects.map(|it| it.effect.name()).collect::<Vec<_>>();
+            let announced = announced.iter().filter(|it| it.queue == queue);
+            (effects, announced.map(|it| it.pr).collect::<Vec<_>>())
+        };
+        assert_eq!(of(alone.queue), of(together.queue), "{after}");
     }
     assert_eq!(written[0], written[1]);
     for sample in [&mut alone, &mut together] {

@@ -186,10 +186,11 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
-    /// Carries out commands, and commits all of them together.
+    /// Carries out commands, a second after each other, and commits all of them together.
     pub async fn ask_together(&mut self, commands: Vec<Command>) -> Result<(), CommitError> {
         let (mut queue, mut steps) = (self.world.queue.clone(), Vec::new());
         for command in commands {
+            self.world.wait(Span::seconds(1));
             let transition = decide(&queue, &command, self.world.at).expect("not refused");
             queue = transition.queue.clone();
             let parts = self.parts(&transition, Input::Command(command), None);
@@ -219,6 +220,7 @@ impl<'a> Sample<'a> {
             request: request.map(ToOwned::to_owned),
         };
         Parts {
+            at: self.world.at,
             journal: transition.record(input, self.world.at),
             events: transition.events.iter().map(told).collect(),
             shown: transition.shown.iter().copied().collect(),
@@ -232,8 +234,7 @@ impl<'a> Sample<'a> {
         expected: Version,
     ) -> Commit<'t> {
         let waits = transition.queue.entries_in_order().next().is_some();
-        let watched_until =
-            if waits { Timestamp::from_unix_micros(i64::MAX) } else { self.world.at };
+        let watched_until = if waits { Timestamp::from_unix_micros(i64::MAX) } else { parts.at };
         Commit {
             queue: self.queue,
             expected,
@@ -243,7 +244,7 @@ impl<'a> Sample<'a> {
             journal: &parts.journal,
             effects: &transition.effects,
             events: &parts.events,
-            at: self.world.at,
+            at: parts.at,
             audit: None,
             request: None,
             shown: &parts.shown,
@@ -305,6 +306,7 @@ impl<'a> Sample<'a> {
 
 /// What a step writes besides its transition.
 struct Parts {
+    at: Timestamp,
     journal: JournalRecord,
     events: Vec<EventRecord>,
     shown: Vec<PrNumber>,

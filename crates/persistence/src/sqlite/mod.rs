@@ -34,8 +34,8 @@ const CONNECTIONS: usize = 4;
 pub(crate) const WRITERS: usize = 1;
 
 /// `synchronous = FULL`: an acknowledged commit must survive a power failure. The log is copied into the
-/// file at 16 MB (4,000 pages), not at 4: keys are random, so that the commits of a burst change the same pages
-/// again before they are copied.
+/// file at 16 MB (4,000 pages) rather than the default 4 MB: keys are random, so the commits of a burst often
+/// rewrite the same pages before they are copied.
 const SET_UP: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
     PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 4000;";
 

@@ -120,8 +120,8 @@ pub(super) struct CommitStatements {
 }
 
 impl CommitStatements {
-    /// Those of consecutive steps. There are as many statements as for one step: each writes the rows of
-    /// all of them, and of a row that several steps change only the last state.
+    /// The statements that commit consecutive steps: as many as for one step. Each writes the rows of all
+    /// of them; if several steps change the same row, its final state.
     pub(super) fn of(steps: &[Commit<'_>]) -> Result<Self, DbError> {
         let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
             return Err(DbError::corrupt("commit", "it has no step"));

@@ -1,10 +1,15 @@
 //! Steps of queues: load, decide, commit; repeated after a concurrent commit.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+mod decided;
+mod input;
+mod turns;
+
+use std::any::Any;
 use std::error::Error as _;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use quick_cache::sync::Cache;
 use signalbox_domain::audit::of_queue;
 use signalbox_domain::ids::{PrNumber, RepoId, RepoName};
@@ -13,15 +18,17 @@ use signalbox_domain::ports::{
     Version,
 };
 use signalbox_domain::queue::{
-    Command, EffectClass, Event, Fact, Input, Queue, Refusal, ReportedTargets, SharedPolicy,
-    Submission, Transition, absorb, decide, next_deadline,
+    EffectClass, Event, Fact, Input, Queue, Refusal, SharedPolicy, Transition, absorb, decide,
+    next_deadline,
 };
 use signalbox_domain::time::Timestamp;
 
-use super::audit::AuditEntryBuilder;
-use super::decided::{Decided, watched_until};
-use super::turns::Turns;
 use super::{Error, QueueContext};
+use decided::{Decided, watched_until};
+use input::{Reported, submission, with_targets};
+use turns::Turns;
+
+pub(super) use input::{Seen, Step};
 
 /// The most attempts of a step in case of concurrent commits.
 const ATTEMPTS: u32 = 32;
@@ -35,7 +42,7 @@ pub(super) struct Stepper {
     pub(super) context: QueueContext,
     pub(super) policy: SharedPolicy,
     remembered: Cache<QueueRef, (Version, Arc<Queue>)>,
-    turns: Turns<Step, Outcome>,
+    turns: Turns<Step, Result<Outcome, Panic>>,
     /// The names of repositories, which never change.
     names: Cache<RepoId, Arc<RepoName>>,
 }
@@ -52,21 +59,21 @@ impl Stepper {
     }
 
     /// The latest state; `None` if the queue does not exist.
-    ///
-    /// Between a commit and its entry in the cache, the cached version seems to be an old one, and the whole
-    /// queue would be read. So this waits for a step that is being executed.
     pub(super) async fn load(
         &self,
         queue: QueueRef,
     ) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
-        let _no_step = self.turns.pause(queue).await;
-        self.load_in_turn(queue).await
+        self.after_commit(queue).await;
+        self.load_now(queue).await
     }
 
-    async fn load_in_turn(
-        &self,
-        queue: QueueRef,
-    ) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
+    /// Waits until the states of running commits are in the cache. Until then the cached version looks
+    /// like an old one, and a whole queue would be read.
+    async fn after_commit(&self, queue: QueueRef) {
+        drop(self.turns.no_commit(queue).await);
+    }
+
+    async fn load_now(&self, queue: QueueRef) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
         let known = self.remembered.get(&queue);
         let version = known.as_ref().map(|(version, _)| *version);
         let loaded = self.context.stores.queues.load(queue, version).await?;
@@ -79,20 +86,14 @@ impl Stepper {
         &self,
         queue: QueueRef,
         steps: &[Step],
-    ) -> Result<Option<(Version, Arc<Queue>, Reported)>, StoreError> {
-        let known = self.remembered.get(&queue);
-        if let Some((version, state)) = &known
-            && steps.iter().all(|step| step.seen.as_ref().is_some_and(|it| it.version == *version))
-        {
-            let reported = steps.iter().filter_map(Step::reported).collect();
-            return Ok(Some((*version, state.clone(), reported)));
-        }
+    ) -> Result<Option<Before>, StoreError> {
         let submitted = steps.iter().filter_map(|step| submission(&step.input));
         let submitted: Vec<PrNumber> = submitted.map(|it| it.pull_request.number).collect();
         if submitted.is_empty() {
-            let loaded = self.load_in_turn(queue).await?;
+            let loaded = self.load_now(queue).await?;
             return Ok(loaded.map(|(version, state)| (version, state, Reported::new())));
         }
+        let known = self.remembered.get(&queue);
         let version = known.as_ref().map(|(version, _)| *version);
         let queues = &self.context.stores.queues;
         let loaded = queues.load_with_targets(queue, version, &submitted).await?;
@@ -149,11 +150,11 @@ impl Stepper {
         if let Some((_, state)) = known() {
             return Ok(Some(state));
         }
-        let _no_step = self.turns.pause(queue).await;
+        self.after_commit(queue).await;
         if let Some((_, state)) = known() {
             return Ok(Some(state));
         }
-        Ok(self.load_in_turn(queue).await?.map(|(_, state)| state))
+        Ok(self.load_now(queue).await?.map(|(_, state)| state))
     }
 
     /// Executes a step when it is its turn. Returns the new state, and whether the step was executed;
@@ -163,40 +164,89 @@ impl Stepper {
         // Steps of this process take turns; only other servers can commit concurrently.
         let stepper = self.clone();
         let execute = move |steps: Vec<Step>| async move { stepper.together(queue, steps).await };
-        self.turns.take(queue, step, execute).await.unwrap_or(Err(Error::Busy))
+        match self.turns.take(queue, step, execute).await {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(panic)) => resume_unwind(panic),
+            // Each step has an outcome.
+            None => Err(Error::Busy),
+        }
     }
 
-    /// Executes steps that waited for the same turn. If the store refuses what they write, each is
-    /// executed alone, so that one of them does not fail the others.
-    async fn together(&self, queue: QueueRef, steps: Vec<Step>) -> Vec<Outcome> {
-        let error = match self.attempt(queue, &steps).await {
-            Ok(outcomes) => return outcomes,
-            Err(error) => error,
+    /// Executes steps that waited for the same turn. If one panics, or the store refuses what they write,
+    /// each is executed alone, so that it does not fail the others.
+    async fn together(&self, queue: QueueRef, steps: Vec<Step>) -> Vec<Result<Outcome, Panic>> {
+        let fail = |error: StoreError| -> Vec<Result<Outcome, Panic>> {
+            let others = steps.iter().skip(1).map(|_| Ok(Err(same(&error).into())));
+            let mut outcomes: Vec<_> = others.collect();
+            outcomes.push(Ok(Err(error.into())));
+            outcomes
         };
-        let refused = matches!(&error, StoreError::Failed(_) | StoreError::Corrupt { .. });
-        let mut outcomes = Vec::with_capacity(steps.len());
-        if let [_, _, ..] = &steps[..]
-            && refused
-        {
-            for step in steps {
-                let alone = self.attempt(queue, &[step]).await;
-                outcomes.extend(alone.unwrap_or_else(|error| vec![Err(error.into())]));
+        let attempt = AssertUnwindSafe(self.attempt(queue, &steps)).catch_unwind().await;
+        let is_alone = steps.len() == 1;
+        match attempt {
+            Ok(Ok(outcomes)) => return outcomes.into_iter().map(Ok).collect(),
+            Ok(Err(Failed::Load(error) | Failed::Commit(_, error))) if is_alone => {
+                return fail(error);
             }
-            return outcomes;
+            Ok(Err(Failed::Load(error))) => return fail(error),
+            Ok(Err(Failed::Commit(version, error))) => {
+                let refused = matches!(&error, StoreError::Failed(_) | StoreError::Corrupt { .. });
+                if !refused || !self.is_at(queue, version).await {
+                    return fail(error);
+                }
+            }
+            Err(panic) if is_alone => return vec![Err(panic)],
+            Err(_) => {}
         }
-        outcomes.extend(steps.iter().skip(1).map(|_| Err(same(&error).into())));
-        outcomes.push(Err(error.into()));
+        let mut outcomes = Vec::with_capacity(steps.len());
+        let mut away: Option<StoreError> = None;
+        for step in steps {
+            if let Some(error) = &away {
+                outcomes.push(Ok(Err(same(error).into())));
+                continue;
+            }
+            let alone = [step];
+            let attempt = AssertUnwindSafe(self.attempt(queue, &alone)).catch_unwind().await;
+            match attempt {
+                Ok(Ok(alone)) => outcomes.extend(alone.into_iter().map(Ok)),
+                Ok(Err(Failed::Load(error) | Failed::Commit(_, error))) => {
+                    if matches!(&error, StoreError::Unavailable(_) | StoreError::Damaged(_)) {
+                        away = Some(same(&error));
+                    }
+                    outcomes.push(Ok(Err(error.into())));
+                }
+                Err(panic) => outcomes.push(Err(panic)),
+            }
+        }
         outcomes
     }
 
+    /// Whether a queue still has this version, so that a failed commit has written nothing.
+    async fn is_at(&self, queue: QueueRef, version: Version) -> bool {
+        let loaded = self.load_now(queue).await;
+        matches!(loaded, Ok(Some((latest, _))) if latest == version)
+    }
+
     /// Decides and commits steps, repeatedly after concurrent commits.
-    async fn attempt(&self, queue: QueueRef, steps: &[Step]) -> Result<Vec<Outcome>, StoreError> {
+    async fn attempt(&self, queue: QueueRef, steps: &[Step]) -> Result<Vec<Outcome>, Failed> {
+        let mut seen = self.seen(queue, steps);
         for _ in 0..ATTEMPTS {
-            let Some((version, before, reported)) = self.load_for(queue, steps).await? else {
+            let begun = self.context.clock.now();
+            let was_seen = seen.is_some();
+            let before = match seen.take() {
+                Some(seen) => Some(seen),
+                None => self.load_for(queue, steps).await.map_err(Failed::Load)?,
+            };
+            let Some((version, before, reported)) = before else {
                 return Ok(steps.iter().map(|_| Ok(None)).collect());
             };
-            let (outcomes, decided) = self.decide(queue, before, reported, steps).await?;
-            match self.commit(queue, version, &decided).await {
+            let decided = self.decide(queue, before, reported, steps).await;
+            let (outcomes, decided) = decided.map_err(Failed::Load)?;
+            if decided.is_empty() && was_seen {
+                // No commit shows that it is still the latest version.
+                continue;
+            }
+            match self.commit(queue, (version, begun), &decided).await {
                 Ok(()) => return Ok(outcomes),
                 Err(CommitError::Conflict) => {
                     self.remembered.remove(&queue);
@@ -204,11 +254,19 @@ impl Stepper {
                 }
                 Err(CommitError::Store(error)) => {
                     self.remembered.remove(&queue);
-                    return Err(error);
+                    return Err(Failed::Commit(version, error));
                 }
             }
         }
         Ok(steps.iter().map(|_| Err(Error::Busy)).collect())
+    }
+
+    /// The cached state, if all of these steps have just seen its version.
+    fn seen(&self, queue: QueueRef, steps: &[Step]) -> Option<Before> {
+        let (version, state) = self.remembered.get(&queue)?;
+        let is_seen = |step: &Step| step.seen.as_ref().is_some_and(|it| it.version == version);
+        let reported = || steps.iter().filter_map(Step::reported).collect();
+        steps.iter().all(is_seen).then(|| (version, state, reported()))
     }
 
     /// Decides steps, each on the state after the one before it. Returns the outcome of each, which holds
@@ -285,21 +343,24 @@ impl Stepper {
     async fn commit(
         &self,
         queue: QueueRef,
-        version: Version,
+        (version, begun): (Version, Timestamp),
         decided: &[Decided],
     ) -> Result<(), CommitError> {
         let Some(last) = decided.last() else { return Ok(()) };
         let versions = (version.0..).map(Version);
         let commits: Vec<Commit<'_>> =
             versions.zip(decided).map(|(expected, it)| it.commit(queue, expected)).collect();
-        let version = self.context.stores.queues.commit(&commits).await?;
-        self.remember(queue, version, last.after.clone());
+        {
+            let _commit = self.turns.no_commit(queue).await;
+            let version = self.context.stores.queues.commit(&commits).await?;
+            self.remember(queue, version, last.after.clone());
+        }
         for step in decided {
             self.context.observer.observe(&Observed::Step {
                 queue,
                 input: step.input,
                 decisions: &step.journal.decisions,
-                took: self.context.clock.now().since(step.at),
+                took: self.context.clock.now().since(begun),
             });
         }
         let effects = || decided.iter().flat_map(|step| &step.effects);
@@ -378,63 +439,23 @@ impl Stepper {
     }
 }
 
+/// What a step is decided on: a version, its state, and reported targets.
+type Before = (Version, Arc<Queue>, Reported);
+/// What a step panicked with.
+type Panic = Box<dyn Any + Send>;
+
+/// Why an attempt failed.
+enum Failed {
+    /// A read failed; nothing was written.
+    Load(StoreError),
+    /// The commit on this version failed.
+    Commit(Version, StoreError),
+}
+
 /// The state after a step, and whether the step was executed; `None` if the queue does not exist.
 type Outcome = Result<Option<(Arc<Queue>, bool)>, Error>;
-/// Reported targets by pull request.
-type Reported = BTreeMap<PrNumber, Arc<ReportedTargets>>;
 
-/// A step.
-pub(super) struct Step {
-    input: Input,
-    audit_entry: Option<AuditEntryBuilder>,
-    out_of_date: Box<dyn Fn(&Queue) -> bool + Send + Sync>,
-    seen: Option<Seen>,
-    /// The id of the request that caused it.
-    request: Option<String>,
-}
-
-/// What the request that causes a step has just read. While the cached state has that version, the step
-/// is decided on it without another read.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    /// The version of the queue.
-    pub(super) version: Version,
-    /// The reported targets of the pull request, of a submission.
-    pub(super) targets: Option<ReportedTargets>,
-}
-
-impl Step {
-    pub(super) fn new(input: Input) -> Self {
-        let out_of_date = Box::new(|_: &Queue| false);
-        Self { input, audit_entry: None, out_of_date, seen: None, request: None }
-    }
-
-    /// Writes its changes to the audit log.
-    pub(super) fn audited(self, audit_entry: Option<&AuditEntryBuilder>) -> Self {
-        Self { audit_entry: audit_entry.cloned(), ..self }
-    }
-
-    /// Is not executed if the input is out of date for the latest state.
-    pub(super) fn unless(
-        self,
-        out_of_date: impl Fn(&Queue) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        Self { out_of_date: Box::new(out_of_date), ..self }
-    }
-
-    /// See [`Seen`].
-    pub(super) fn seen(self, version: Version, targets: Option<ReportedTargets>) -> Self {
-        Self { seen: Some(Seen { version, targets }), ..self }
-    }
-
-    /// The targets that were read with the version.
-    fn reported(&self) -> Option<(PrNumber, Arc<ReportedTargets>)> {
-        let pr = submission(&self.input)?.pull_request.number;
-        Some((pr, Arc::new(self.seen.as_ref()?.targets.clone()?)))
-    }
-}
-
-/// An error for each further step that it failed.
+/// A copy of an error, for the other steps that failed with it.
 fn same(error: &StoreError) -> StoreError {
     let source = error.source().map_or_else(String::new, ToString::to_string).into();
     match error {
@@ -443,22 +464,6 @@ fn same(error: &StoreError) -> StoreError {
         StoreError::Failed(_) => StoreError::Failed(source),
         StoreError::Corrupt { what, .. } => StoreError::Corrupt { what: what.clone(), source },
     }
-}
-
-fn submission(input: &Input) -> Option<&Submission> {
-    match input {
-        Input::Command(Command::Submit(submission)) => Some(submission),
-        Input::Command(_) | Input::Fact(_) => None,
-    }
-}
-
-/// Adds its targets to a submission.
-fn with_targets<'a>(input: &'a Input, reported: &Reported) -> Cow<'a, Input> {
-    let Some(submission) = submission(input) else { return Cow::Borrowed(input) };
-    let targets = reported.get(&submission.pull_request.number);
-    let targets = targets.map(|targets| targets.as_ref().clone());
-    let submission = Submission { targets, ..submission.clone() };
-    Cow::Owned(Input::Command(Command::Submit(Box::new(submission))))
 }
 
 fn apply(before: &Queue, input: &Input, at: Timestamp) -> Result<Transition, Refusal> {

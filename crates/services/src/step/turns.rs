@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_lock::MutexGuardArc;
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared, WeakShared};
+use futures_util::future::BoxFuture;
 use signalbox_domain::ports::QueueRef;
 
 /// The most steps that are executed together.
@@ -22,22 +22,29 @@ pub(super) struct Turns<S, R> {
 
 struct Turn<S, R> {
     /// Held while steps are executed.
-    lock: Arc<async_lock::Mutex<()>>,
-    /// The group that waits.
-    next: Mutex<Option<Group<S, R>>>,
+    lock: async_lock::Mutex<()>,
+    /// Held while they are committed.
+    commit: Arc<async_lock::Mutex<()>>,
+    /// The group that waits; it exists as long as one of its callers waits.
+    next: Mutex<Weak<Group<S, R>>>,
 }
 
-/// Steps that will be executed together. Every waiting caller can drive the execution, so it ends also
-/// if others disconnect, and it does not begin if all of them do.
+/// Steps that are executed together.
 struct Group<S, R> {
     steps: Steps<S>,
-    done: WeakShared<BoxFuture<'static, Results<R>>>,
+    /// Locked by the caller that drives the execution. When that one disconnects, the next one continues.
+    execution: async_lock::Mutex<Execution<R>>,
 }
 
-/// Waiting steps, each with whether its caller still waits.
+enum Execution<R> {
+    Running(BoxFuture<'static, Results<R>>),
+    Ended(Results<R>),
+}
+
+/// Waiting steps, each with a handle that shows whether its caller still waits.
 type Steps<S> = Arc<Mutex<Vec<(Weak<()>, S)>>>;
-/// The results by number of the step; each is taken by its caller.
-type Results<R> = Arc<Mutex<BTreeMap<usize, R>>>;
+/// The results by number of the step.
+type Results<R> = BTreeMap<usize, R>;
 
 impl<S, R> Default for Turns<S, R> {
     fn default() -> Self {
@@ -46,30 +53,43 @@ impl<S, R> Default for Turns<S, R> {
 }
 
 impl<S: Send + 'static, R: Send + 'static> Turns<S, R> {
-    /// Executes a step when it is its turn, with others of the same queue that wait as well.
-    /// `execute` returns one result for each step. `None`: it did not.
+    /// Executes a step when it is its turn, with others of the same queue that wait as well. `execute`
+    /// returns one result for each step, and must not panic. `None` if it returned too few.
+    ///
+    /// Every caller can drive the execution, so it completes even if others disconnect, and never starts if
+    /// all of them do.
     pub(super) async fn take<E, F>(&self, queue: QueueRef, step: S, execute: E) -> Option<R>
     where
         E: FnOnce(Vec<S>) -> F + Send + 'static,
         F: Future<Output = Vec<R>> + Send,
     {
         let (caller, turn) = (Arc::new(()), self.turn(queue));
-        let (number, done) = turn.join((Arc::downgrade(&caller), step), execute);
-        let results = done.await;
-        let result = locked(&results).remove(&number);
+        let (number, group) = turn.join((Arc::downgrade(&caller), step), execute);
+        let mut execution = group.execution.lock().await;
+        if let Execution::Running(running) = &mut *execution {
+            let results = running.await;
+            *execution = Execution::Ended(results);
+        }
         drop(caller);
-        result
+        match &mut *execution {
+            Execution::Ended(results) => results.remove(&number),
+            Execution::Running(_) => None,
+        }
     }
 
-    /// Waits until no step of a queue is executed. None is while the guard exists.
-    pub(super) async fn pause(&self, queue: QueueRef) -> MutexGuardArc<()> {
-        self.turn(queue).lock.lock_arc().await
+    /// Waits until nothing of a queue is being committed. Nothing is committed while the guard is held.
+    pub(super) async fn no_commit(&self, queue: QueueRef) -> MutexGuardArc<()> {
+        self.turn(queue).commit.lock_arc().await
     }
 
     fn turn(&self, queue: QueueRef) -> Arc<Turn<S, R>> {
         let mut queues = locked(&self.queues);
         if queues.len() >= QUEUES {
-            queues.retain(|_, turn| Arc::strong_count(turn) > 1);
+            // A guard has the lock of commits.
+            let used = |turn: &Arc<Turn<S, R>>| {
+                Arc::strong_count(turn) > 1 || Arc::strong_count(&turn.commit) > 1
+            };
+            queues.retain(|_, turn| used(turn));
         }
         queues.entry(queue).or_default().clone()
     }
@@ -77,50 +97,46 @@ impl<S: Send + 'static, R: Send + 'static> Turns<S, R> {
 
 impl<S, R> Default for Turn<S, R> {
     fn default() -> Self {
-        Self { lock: Arc::default(), next: Mutex::new(None) }
+        let lock = async_lock::Mutex::new(());
+        Self { lock, commit: Arc::default(), next: Mutex::new(Weak::new()) }
     }
 }
 
 impl<S: Send + 'static, R: Send + 'static> Turn<S, R> {
-    /// Adds a step to the waiting group, or to a new one.
-    fn join<E, F>(
-        self: &Arc<Self>,
-        step: (Weak<()>, S),
-        execute: E,
-    ) -> (usize, Shared<BoxFuture<'static, Results<R>>>)
+    /// Adds a step to the waiting group, or to a new one. Returns its number in the group.
+    fn join<E, F>(self: &Arc<Self>, step: (Weak<()>, S), execute: E) -> (usize, Arc<Group<S, R>>)
     where
         E: FnOnce(Vec<S>) -> F + Send + 'static,
         F: Future<Output = Vec<R>> + Send,
     {
         let mut next = locked(&self.next);
-        if let Some(group) = &*next
-            && let Some(done) = group.done.upgrade()
-        {
+        if let Some(group) = next.upgrade() {
             let mut steps = locked(&group.steps);
             if steps.len() < MOST {
                 steps.push(step);
-                return (steps.len() - 1, done);
+                let number = steps.len() - 1;
+                drop(steps);
+                return (number, group);
             }
         }
         let steps: Steps<S> = Arc::new(Mutex::new(vec![step]));
         let (turn, waiting) = (self.clone(), steps.clone());
-        let done = async move {
+        let running = async move {
             let _turn = turn.lock.lock().await;
-            let present = turn.begin(&waiting);
-            let (numbers, steps): (Vec<usize>, Vec<S>) = present.into_iter().unzip();
-            let results = execute(steps).await;
-            Arc::new(Mutex::new(numbers.into_iter().zip(results).collect()))
+            let (numbers, steps): (Vec<usize>, Vec<S>) = turn.begin(&waiting).into_iter().unzip();
+            numbers.into_iter().zip(execute(steps).await).collect()
         };
-        let done = done.boxed().shared();
-        *next = done.downgrade().map(|done| Group { steps, done });
-        (0, done)
+        let execution = async_lock::Mutex::new(Execution::Running(running.boxed()));
+        let group = Arc::new(Group { steps, execution });
+        *next = Arc::downgrade(&group);
+        (0, group)
     }
 
     /// Closes a group. Returns the steps whose callers still wait, with their numbers.
     fn begin(&self, steps: &Steps<S>) -> Vec<(usize, S)> {
         let mut next = locked(&self.next);
-        if next.as_ref().is_some_and(|group| Arc::ptr_eq(&group.steps, steps)) {
-            *next = None;
+        if next.upgrade().is_some_and(|group| Arc::ptr_eq(&group.steps, steps)) {
+            *next = Weak::new();
         }
         let steps = std::mem::take(&mut *locked(steps));
         let steps = steps.into_iter().enumerate();
@@ -140,6 +156,7 @@ mod tests {
     use std::future::{pending, ready};
 
     use async_lock::Semaphore;
+    use futures_util::future::poll_immediate;
     use signalbox_domain::ids::{OrgId, QueueId};
     use uuid::Uuid;
 
@@ -182,7 +199,7 @@ mod tests {
 
     /// Polls a step once; it must not end.
     async fn begins(step: &mut BoxFuture<'static, Option<u32>>) {
-        assert!(futures_util::poll!(step).is_pending());
+        assert_eq!(poll_immediate(step).await, None);
     }
 
     #[tokio::test]
@@ -263,29 +280,56 @@ mod tests {
         assert_eq!(bench.groups(), [vec![0], vec![7]]);
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn no_caller_is_forgotten_when_others_disconnect() {
+        let turns: Arc<Turns<u32, u32>> = Arc::default();
+        let step = |number: u32, patience: usize| {
+            let turns = turns.clone();
+            tokio::spawn(async move {
+                let execute = |steps: Vec<u32>| async move {
+                    // Woken by another thread, often while a caller polls.
+                    for _ in 0..3 {
+                        tokio::spawn(tokio::task::yield_now()).await.expect("a task");
+                    }
+                    steps
+                };
+                let mut step = turns.take(queue(1), number, execute).boxed();
+                for _ in 0..patience {
+                    if let Some(result) = poll_immediate(&mut step).await {
+                        return result;
+                    }
+                    tokio::task::yield_now().await;
+                }
+                if patience < 100 { None } else { step.await }
+            })
+        };
+        for round in 0..2_000 {
+            let steps: Vec<_> = (0..8)
+                .map(|number| (number, step(number, if number % 2 == 0 { round % 7 } else { 100 })))
+                .collect();
+            for (number, step) in steps {
+                let result = step.await.expect("a task");
+                assert!(number % 2 == 0 || result == Some(number), "{number} in round {round}");
+            }
+        }
+    }
+
     #[tokio::test]
-    async fn a_pause_waits_for_a_step_and_steps_wait_for_it() {
-        let bench = Bench::new(0);
-        let mut first = bench.step(0);
-        begins(&mut first).await;
-        let mut pause = bench.turns.pause(queue(1)).boxed();
-        assert!(futures_util::poll!(&mut pause).is_pending());
-        bench.permits.add_permits(2);
-        assert_eq!(first.await, Some(0));
-        let guard = pause.await;
-        let mut second = bench.step(1);
-        begins(&mut second).await;
-        assert_eq!(bench.groups(), [vec![0]]);
-        drop(guard);
-        assert_eq!(second.await, Some(10));
+    async fn a_commit_is_waited_for() {
+        let turns: Turns<u32, u32> = Turns::default();
+        let commit = turns.no_commit(queue(1)).await;
+        let mut waits = turns.no_commit(queue(1)).boxed();
+        assert!(poll_immediate(&mut waits).await.is_none());
+        assert!(turns.no_commit(queue(2)).now_or_never().is_some(), "of another queue");
+        drop(commit);
+        drop(waits.await);
     }
 
     #[tokio::test]
     async fn queues_do_not_wait_for_each_other() {
         let turns: Turns<u32, u32> = Turns::default();
-        let held = turns.take(queue(1), 1, |_| pending::<Vec<u32>>()).boxed();
-        futures_util::pin_mut!(held);
-        assert!(futures_util::poll!(held).is_pending());
+        let mut held = turns.take(queue(1), 1, |_| pending::<Vec<u32>>()).boxed();
+        assert_eq!(poll_immediate(&mut held).await, None);
         assert_eq!(turns.take(queue(2), 5, ready).await, Some(5));
         assert_eq!(turns.take(queue(3), 5, |_| ready(Vec::new())).await, None, "without a result");
     }
