@@ -1,4 +1,4 @@
-//! Steps as they are asked of a queue.
+//! Steps before they are decided.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
