@@ -1,11 +1,10 @@
 //! Steps of queues: load, decide, commit; repeated after a concurrent commit.
 
 mod decided;
+mod failed;
 mod input;
 mod turns;
 
-use std::any::Any;
-use std::error::Error as _;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
@@ -25,6 +24,7 @@ use signalbox_domain::time::Timestamp;
 
 use super::{Error, QueueContext};
 use decided::{Decided, watched_until};
+use failed::{Failed, Panic};
 use input::{Reported, submission, with_targets};
 use turns::Turns;
 
@@ -63,14 +63,10 @@ impl Stepper {
         &self,
         queue: QueueRef,
     ) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
-        self.after_commit(queue).await;
+        // Until the state of a running commit is in the cache, the cached version looks like an old one, and
+        // the whole queue would be read.
+        self.turns.after_commit(queue).await;
         self.load_now(queue).await
-    }
-
-    /// Waits until the states of running commits are in the cache. Until then the cached version looks
-    /// like an old one, and a whole queue would be read.
-    async fn after_commit(&self, queue: QueueRef) {
-        drop(self.turns.no_commit(queue).await);
     }
 
     async fn load_now(&self, queue: QueueRef) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
@@ -150,7 +146,7 @@ impl Stepper {
         if let Some((_, state)) = known() {
             return Ok(Some(state));
         }
-        self.after_commit(queue).await;
+        self.turns.after_commit(queue).await;
         if let Some((_, state)) = known() {
             return Ok(Some(state));
         }
@@ -175,47 +171,33 @@ impl Stepper {
     /// Executes steps that waited for the same turn. If one panics, or the store refuses what they write,
     /// each is executed alone, so that it does not fail the others.
     async fn together(&self, queue: QueueRef, steps: Vec<Step>) -> Vec<Result<Outcome, Panic>> {
-        let fail = |error: StoreError| -> Vec<Result<Outcome, Panic>> {
-            let others = steps.iter().skip(1).map(|_| Ok(Err(same(&error).into())));
-            let mut outcomes: Vec<_> = others.collect();
-            outcomes.push(Ok(Err(error.into())));
-            outcomes
+        let error = match self.attempt(queue, &steps).await {
+            Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
+            Err(error) => error,
         };
-        let attempt = AssertUnwindSafe(self.attempt(queue, &steps)).catch_unwind().await;
-        let is_alone = steps.len() == 1;
-        match attempt {
-            Ok(Ok(outcomes)) => return outcomes.into_iter().map(Ok).collect(),
-            Ok(Err(Failed::Load(error) | Failed::Commit(_, error))) if is_alone => {
-                return fail(error);
-            }
-            Ok(Err(Failed::Load(error))) => return fail(error),
-            Ok(Err(Failed::Commit(version, error))) => {
-                let refused = matches!(&error, StoreError::Failed(_) | StoreError::Corrupt { .. });
-                if !refused || !self.is_at(queue, version).await {
-                    return fail(error);
-                }
-            }
-            Err(panic) if is_alone => return vec![Err(panic)],
-            Err(_) => {}
-        }
+        let written = match &error {
+            Failed::Commit(version, _) => !self.is_at(queue, *version).await,
+            Failed::Load(_) | Failed::Panicked(_) | Failed::Busy => false,
+        };
         let mut outcomes = Vec::with_capacity(steps.len());
-        let mut away: Option<StoreError> = None;
+        if steps.len() == 1 || written || error.concerns_all() {
+            outcomes.extend(steps.iter().skip(1).map(|_| Ok(Err(error.again()))));
+            outcomes.push(error.into_outcome());
+            return outcomes;
+        }
+        let mut all: Option<Failed> = None;
         for step in steps {
-            if let Some(error) = &away {
-                outcomes.push(Ok(Err(same(error).into())));
+            if let Some(error) = &all {
+                outcomes.push(Ok(Err(error.again())));
                 continue;
             }
-            let alone = [step];
-            let attempt = AssertUnwindSafe(self.attempt(queue, &alone)).catch_unwind().await;
-            match attempt {
-                Ok(Ok(alone)) => outcomes.extend(alone.into_iter().map(Ok)),
-                Ok(Err(Failed::Load(error) | Failed::Commit(_, error))) => {
-                    if matches!(&error, StoreError::Unavailable(_) | StoreError::Damaged(_)) {
-                        away = Some(same(&error));
-                    }
-                    outcomes.push(Ok(Err(error.into())));
+            match self.attempt(queue, &[step]).await {
+                Ok(alone) => outcomes.extend(alone.into_iter().map(Ok)),
+                Err(error) if error.concerns_all() => {
+                    outcomes.push(Ok(Err(error.again())));
+                    all = Some(error);
                 }
-                Err(panic) => outcomes.push(Err(panic)),
+                Err(error) => outcomes.push(error.into_outcome()),
             }
         }
         outcomes
@@ -240,7 +222,8 @@ impl Stepper {
             let Some((version, before, reported)) = before else {
                 return Ok(steps.iter().map(|_| Ok(None)).collect());
             };
-            let decided = self.decide(queue, before, reported, steps).await;
+            let decided = AssertUnwindSafe(self.decide(queue, before, reported, steps));
+            let decided = decided.catch_unwind().await.map_err(Failed::Panicked)?;
             let (outcomes, decided) = decided.map_err(Failed::Load)?;
             if decided.is_empty() && was_seen {
                 // No commit shows that it is still the latest version.
@@ -258,7 +241,7 @@ impl Stepper {
                 }
             }
         }
-        Ok(steps.iter().map(|_| Err(Error::Busy)).collect())
+        Err(Failed::Busy)
     }
 
     /// The cached state, if all of these steps have just seen its version.
@@ -351,7 +334,7 @@ impl Stepper {
         let commits: Vec<Commit<'_>> =
             versions.zip(decided).map(|(expected, it)| it.commit(queue, expected)).collect();
         {
-            let _commit = self.turns.no_commit(queue).await;
+            let _committing = self.turns.committing(queue).await;
             let version = self.context.stores.queues.commit(&commits).await?;
             self.remember(queue, version, last.after.clone());
         }
@@ -441,30 +424,9 @@ impl Stepper {
 
 /// What a step is decided on: a version, its state, and reported targets.
 type Before = (Version, Arc<Queue>, Reported);
-/// What a step panicked with.
-type Panic = Box<dyn Any + Send>;
-
-/// Why an attempt failed.
-enum Failed {
-    /// A read failed; nothing was written.
-    Load(StoreError),
-    /// The commit on this version failed.
-    Commit(Version, StoreError),
-}
 
 /// The state after a step, and whether the step was executed; `None` if the queue does not exist.
 type Outcome = Result<Option<(Arc<Queue>, bool)>, Error>;
-
-/// A copy of an error, for the other steps that failed with it.
-fn same(error: &StoreError) -> StoreError {
-    let source = error.source().map_or_else(String::new, ToString::to_string).into();
-    match error {
-        StoreError::Unavailable(_) => StoreError::Unavailable(source),
-        StoreError::Damaged(_) => StoreError::Damaged(source),
-        StoreError::Failed(_) => StoreError::Failed(source),
-        StoreError::Corrupt { what, .. } => StoreError::Corrupt { what: what.clone(), source },
-    }
-}
 
 fn apply(before: &Queue, input: &Input, at: Timestamp) -> Result<Transition, Refusal> {
     match input {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use async_lock::MutexGuardArc;
+use async_lock::RwLockWriteGuardArc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use signalbox_domain::ports::QueueRef;
@@ -23,8 +23,8 @@ pub(super) struct Turns<S, R> {
 struct Turn<S, R> {
     /// Held while steps are executed.
     lock: async_lock::Mutex<()>,
-    /// Held while they are committed.
-    commit: Arc<async_lock::Mutex<()>>,
+    /// Held for writing while they are committed.
+    commit: Arc<async_lock::RwLock<()>>,
     /// The group that waits; it exists as long as one of its callers waits.
     next: Mutex<Weak<Group<S, R>>>,
 }
@@ -77,9 +77,14 @@ impl<S: Send + 'static, R: Send + 'static> Turns<S, R> {
         }
     }
 
-    /// Waits until nothing of a queue is being committed. Nothing is committed while the guard is held.
-    pub(super) async fn no_commit(&self, queue: QueueRef) -> MutexGuardArc<()> {
-        self.turn(queue).commit.lock_arc().await
+    /// Marks a queue as being committed until the guard is dropped.
+    pub(super) async fn committing(&self, queue: QueueRef) -> RwLockWriteGuardArc<()> {
+        self.turn(queue).commit.write_arc().await
+    }
+
+    /// Waits until a queue is not being committed.
+    pub(super) async fn after_commit(&self, queue: QueueRef) {
+        drop(self.turn(queue).commit.read_arc().await);
     }
 
     fn turn(&self, queue: QueueRef) -> Arc<Turn<S, R>> {
@@ -280,10 +285,10 @@ mod tests {
         assert_eq!(bench.groups(), [vec![0], vec![7]]);
     }
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn no_caller_is_forgotten_when_others_disconnect() {
         let turns: Arc<Turns<u32, u32>> = Arc::default();
-        let step = |number: u32, patience: usize| {
+        let step = |number: u32, patience: Option<usize>| {
             let turns = turns.clone();
             tokio::spawn(async move {
                 let execute = |steps: Vec<u32>| async move {
@@ -294,18 +299,22 @@ mod tests {
                     steps
                 };
                 let mut step = turns.take(queue(1), number, execute).boxed();
-                for _ in 0..patience {
+                let Some(polls) = patience else {
+                    let limit = std::time::Duration::from_secs(60);
+                    return tokio::time::timeout(limit, step).await.expect("it is woken");
+                };
+                for _ in 0..polls {
                     if let Some(result) = poll_immediate(&mut step).await {
                         return result;
                     }
                     tokio::task::yield_now().await;
                 }
-                if patience < 100 { None } else { step.await }
+                None
             })
         };
         for round in 0..2_000 {
             let steps: Vec<_> = (0..8)
-                .map(|number| (number, step(number, if number % 2 == 0 { round % 7 } else { 100 })))
+                .map(|number| (number, step(number, (number % 2 == 0).then_some(round % 7))))
                 .collect();
             for (number, step) in steps {
                 let result = step.await.expect("a task");
@@ -317,12 +326,12 @@ mod tests {
     #[tokio::test]
     async fn a_commit_is_waited_for() {
         let turns: Turns<u32, u32> = Turns::default();
-        let commit = turns.no_commit(queue(1)).await;
-        let mut waits = turns.no_commit(queue(1)).boxed();
+        let commit = turns.committing(queue(1)).await;
+        let mut waits = turns.after_commit(queue(1)).boxed();
         assert!(poll_immediate(&mut waits).await.is_none());
-        assert!(turns.no_commit(queue(2)).now_or_never().is_some(), "of another queue");
+        assert!(turns.after_commit(queue(2)).now_or_never().is_some(), "of another queue");
         drop(commit);
-        drop(waits.await);
+        waits.await;
     }
 
     #[tokio::test]
