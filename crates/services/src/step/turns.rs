@@ -300,7 +300,7 @@ mod tests {
                 };
                 let mut step = turns.take(queue(1), number, execute).boxed();
                 let Some(polls) = patience else {
-                    let limit = std::time::Duration::from_secs(60);
+                    let limit = std::time::Duration::from_mins(1);
                     return tokio::time::timeout(limit, step).await.expect("it is woken");
                 };
                 for _ in 0..polls {
