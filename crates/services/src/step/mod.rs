@@ -175,12 +175,13 @@ impl Stepper {
             Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
             Err(error) => error,
         };
-        let written = match &error {
-            Failed::Commit(version, _) => !self.is_at(queue, *version).await,
-            Failed::Load(_) | Failed::Panicked(_) | Failed::Busy => false,
+        let committed_on = match &error {
+            Failed::Commit(version, _) => Some(*version),
+            Failed::Load(_) | Failed::Panicked(_) | Failed::Busy => None,
         };
+        let concerns_all = steps.len() == 1 || error.concerns_all();
         let mut outcomes = Vec::with_capacity(steps.len());
-        if steps.len() == 1 || written || error.concerns_all() {
+        if concerns_all || self.has_changed_since(queue, committed_on).await {
             outcomes.extend(steps.iter().skip(1).map(|_| Ok(Err(error.again()))));
             outcomes.push(error.into_outcome());
             return outcomes;
@@ -203,10 +204,12 @@ impl Stepper {
         outcomes
     }
 
-    /// Whether a queue still has this version, so that a failed commit has written nothing.
-    async fn is_at(&self, queue: QueueRef, version: Version) -> bool {
+    /// Whether a queue has another version than the one of a failed commit, which may then have been
+    /// written after all.
+    async fn has_changed_since(&self, queue: QueueRef, committed_on: Option<Version>) -> bool {
+        let Some(version) = committed_on else { return false };
         let loaded = self.load_now(queue).await;
-        matches!(loaded, Ok(Some((latest, _))) if latest == version)
+        !matches!(loaded, Ok(Some((latest, _))) if latest == version)
     }
 
     /// Decides and commits steps, repeatedly after concurrent commits.
