@@ -165,7 +165,7 @@ impl QueueService {
         let expected = expected.clone();
         let changed = move |newest: &Queue| newest.header.settings != expected;
         let step = Step::new(Input::Command(command)).seen(version, None);
-        let step = step.audited(Some(&audit_entry)).unless(changed);
+        let step = step.audited(&audit_entry).unless(changed);
         let taken = self.stepper.execute(queue, step).await?;
         taken.ok_or_else(|| Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() })
     }
@@ -378,7 +378,7 @@ impl QueueService {
         let (repository, queue, version) =
             self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
         let step = Step::new(Input::Command(command)).seen(version, None);
-        self.step(queue, &repository, branch, step.audited(Some(audit_entry))).await
+        self.step(queue, &repository, branch, step.audited(audit_entry)).await
     }
 
     pub(super) async fn step(

@@ -333,7 +333,7 @@ async fn totals_follow_every_change() {
     let mute = json!({"testId": three, "monitorId": monitor(&server).await, "length": "forever"});
     server.ok("flaky-tests/mute-monitor", mute).await;
     assert_eq!(totals().await, [3, 1, 0], "a change without an upload");
-    // Another window is another list.
+    // A failure after the window is not in the list.
     server.clock.advance(Span::hours(50));
     report(&server, 5, &[("four", false)]).await;
     assert_eq!(totals().await, [3, 1, 0]);

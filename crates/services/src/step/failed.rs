@@ -19,7 +19,7 @@ pub(super) enum Failed {
     Commit(Version, StoreError),
     /// A step panicked; nothing was written.
     Panicked(Panic),
-    /// Other servers were always faster.
+    /// A commit of another server came first each time.
     Busy,
 }
 

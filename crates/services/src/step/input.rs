@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::Version;
-use signalbox_domain::queue::{Command, Input, Queue, ReportedTargets, Submission};
+use signalbox_domain::queue::{Command, Input, Queue, ReportedTargets, Submission, Targets};
 
+use super::turns::Weigh;
 use crate::audit::AuditEntryBuilder;
+
+/// So many targets weigh as much as a small step: there may be 100,000 of them, which the journal contains.
+const TARGETS: usize = 1_000;
 
 /// Reported targets by pull request.
 pub(super) type Reported = BTreeMap<PrNumber, Arc<ReportedTargets>>;
@@ -40,8 +44,8 @@ impl Step {
     }
 
     /// Writes its changes to the audit log.
-    pub(crate) fn audited(self, audit_entry: Option<&AuditEntryBuilder>) -> Self {
-        Self { audit_entry: audit_entry.cloned(), ..self }
+    pub(crate) fn audited(self, audit_entry: &AuditEntryBuilder) -> Self {
+        Self { audit_entry: Some(audit_entry.clone()), ..self }
     }
 
     /// Is not executed if the input is out of date for the latest state.
@@ -57,10 +61,29 @@ impl Step {
         Self { seen: Some(Seen { version, targets }), ..self }
     }
 
+    /// The number of targets that it writes, as far as it is known.
+    fn targets(&self) -> usize {
+        let of = |reported: &ReportedTargets| match &reported.targets {
+            Targets::All => 0,
+            Targets::Only(targets) => targets.len(),
+        };
+        let seen = self.seen.as_ref().and_then(|seen| seen.targets.as_ref());
+        match &self.input {
+            Input::Command(Command::SetTargets { targets, .. }) => of(targets),
+            Input::Command(_) | Input::Fact(_) => seen.map_or(0, of),
+        }
+    }
+
     /// The targets that were read with the version.
     pub(super) fn reported(&self) -> Option<(PrNumber, Arc<ReportedTargets>)> {
         let pr = submission(&self.input)?.pull_request.number;
         Some((pr, Arc::new(self.seen.as_ref()?.targets.clone()?)))
+    }
+}
+
+impl Weigh for Step {
+    fn weight(&self) -> usize {
+        self.targets() / TARGETS + 1
     }
 }
 

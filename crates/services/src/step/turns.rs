@@ -10,10 +10,16 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use signalbox_domain::ports::QueueRef;
 
-/// The most steps that are executed together.
+/// The most that the steps of a group weigh together, unless it is a single one.
 const MOST: usize = 64;
 /// The number of queues from which those without a waiting step are removed.
 const QUEUES: usize = 4_096;
+
+/// How much of a group a step takes up.
+pub(super) trait Weigh {
+    /// 1 for a step that writes little.
+    fn weight(&self) -> usize;
+}
 
 /// Queues with their waiting steps, each with a result.
 pub(super) struct Turns<S, R> {
@@ -52,7 +58,7 @@ impl<S, R> Default for Turns<S, R> {
     }
 }
 
-impl<S: Send + 'static, R: Send + 'static> Turns<S, R> {
+impl<S: Weigh + Send + 'static, R: Send + 'static> Turns<S, R> {
     /// Executes a step when it is its turn, with others of the same queue that wait as well. `execute`
     /// returns one result for each step, and must not panic. `None` if it returned too few.
     ///
@@ -107,7 +113,7 @@ impl<S, R> Default for Turn<S, R> {
     }
 }
 
-impl<S: Send + 'static, R: Send + 'static> Turn<S, R> {
+impl<S: Weigh + Send + 'static, R: Send + 'static> Turn<S, R> {
     /// Adds a step to the waiting group, or to a new one. Returns its number in the group.
     fn join<E, F>(self: &Arc<Self>, step: (Weak<()>, S), execute: E) -> (usize, Arc<Group<S, R>>)
     where
@@ -117,7 +123,8 @@ impl<S: Send + 'static, R: Send + 'static> Turn<S, R> {
         let mut next = locked(&self.next);
         if let Some(group) = next.upgrade() {
             let mut steps = locked(&group.steps);
-            if steps.len() < MOST {
+            let weight: usize = steps.iter().map(|(_, step)| step.weight()).sum();
+            if weight.saturating_add(step.1.weight()) <= MOST {
                 steps.push(step);
                 let number = steps.len() - 1;
                 drop(steps);
@@ -169,6 +176,13 @@ mod tests {
 
     fn queue(number: u128) -> QueueRef {
         QueueRef { org: OrgId(Uuid::nil()), id: QueueId(Uuid::from_u128(number)) }
+    }
+
+    /// Numbers from 1,000 weigh as much as a group may.
+    impl Weigh for u32 {
+        fn weight(&self) -> usize {
+            if *self < 1_000 { 1 } else { MOST }
+        }
     }
 
     /// Turns whose steps are numbers, and the groups that were executed.
@@ -234,6 +248,19 @@ mod tests {
         assert_eq!(results, expected);
         let sizes: Vec<usize> = bench.groups().iter().map(Vec::len).collect();
         assert_eq!(sizes, [1, MOST, MOST, MOST, 200 - 1 - 3 * MOST]);
+    }
+
+    #[tokio::test]
+    async fn a_heavy_step_is_executed_alone_in_its_order() {
+        let bench = Bench::new(0);
+        let mut steps: Vec<_> = [0, 1, 2, 1_000, 3, 4].map(|number| bench.step(number)).into();
+        for step in &mut steps {
+            begins(step).await;
+        }
+        bench.permits.add_permits(4);
+        let results = futures_util::future::join_all(steps).await;
+        assert_eq!(results, [0, 10, 20, 10_000, 30, 40].map(Some));
+        assert_eq!(bench.groups(), [vec![0], vec![1, 2], vec![1_000], vec![3, 4]]);
     }
 
     #[tokio::test]
