@@ -13,7 +13,7 @@ use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_persistence::connect;
-use signalbox_services::{Context, QueueService, SubmitOptions};
+use signalbox_services::{Context, PageReads, QueueService, SubmitOptions};
 use signalbox_testkit::postgres::Server;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -56,8 +56,8 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: impl Fn(
     }
 }
 
-/// A service on the stores, with that number of open pull requests.
-fn service(stores: &Stores, sample: &Sample<'_>, prs: u32) -> QueueService {
+/// What services on the stores need, with that number of open pull requests.
+fn context(stores: &Stores, sample: &Sample<'_>, prs: u32) -> Context {
     let clock = Arc::new(ManualClock::default());
     let host = FakeHost::new(clock.clone(), |_| CheckConclusion::Success);
     host.add_repository(&sample.repository.name, &[("readme", "calc")]);
@@ -65,7 +65,7 @@ fn service(stores: &Stores, sample: &Sample<'_>, prs: u32) -> QueueService {
         let path = format!("file {number}");
         host.open(&sample.repository.name, "main", &[(path.as_str(), "text")]);
     }
-    QueueService::new(Context {
+    Context {
         stores: stores.clone(),
         hosts: Arc::new(FakeHosts::one(&sample.repository.name.host, Arc::new(host))),
         clock,
@@ -73,11 +73,11 @@ fn service(stores: &Stores, sample: &Sample<'_>, prs: u32) -> QueueService {
         observer: Arc::new(Quiet),
         events: Arc::new(PlainEvents),
         notifier: Arc::new(Quiet),
-    })
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_submission_waits_twice_and_a_read_once() {
+async fn a_submission_waits_twice_and_reads_of_an_unchanged_queue_once() {
     const PRS: u32 = 20;
     let url = Server::shared().create_database();
     let (before, rest) = url.split_once('@').expect("a user");
@@ -87,7 +87,8 @@ async fn a_submission_waits_twice_and_a_read_once() {
     database.migrate().await.expect("migrated");
     let stores = database.stores();
     let sample = Sample::new(&stores).await;
-    let service = service(&stores, &sample, PRS);
+    let context = context(&stores, &sample, PRS);
+    let service = Arc::new(QueueService::new(context.clone()));
     let caller = Caller {
         org: sample.queue.org,
         org_slug: "acme".parse().expect("a slug"),
@@ -113,4 +114,19 @@ async fn a_submission_waits_twice_and_a_read_once() {
     let queue = service.queue(&caller, repo, &main).await.expect("a queue");
     assert_eq!(queue.live(), usize::try_from(PRS).expect("a number"));
     assert_eq!(trips.load(Ordering::SeqCst) - from, 1);
+
+    let tests = context.stores.flaky.tests.clone();
+    let pages = PageReads::new(context, tests, service.clone());
+    let read = async || {
+        let from = trips.load(Ordering::SeqCst);
+        pages.queue_with_past(&caller, repo, &main).await.expect("a queue");
+        trips.load(Ordering::SeqCst) - from
+    };
+    let first = read().await;
+    assert!(first > 1, "{first}");
+    assert_eq!(read().await, 1);
+    let pr = signalbox_domain::ids::PrNumber(1);
+    service.cancel(&caller, repo, &main, pr).await.expect("removed");
+    assert!(read().await > 1, "the queue has changed");
+    assert_eq!(read().await, 1);
 }

@@ -11,7 +11,7 @@ use signalbox_domain::queue::{
 use signalbox_domain::token::{Caller, Scope};
 
 use super::bisections::{self, Bisection};
-use super::queue_reads::{live_snapshot, stored_snapshot};
+use super::queue_reads::Snapshots;
 use super::{EntrySnapshot, Error, QueueService};
 
 /// The most steps of a timeline; the newest are kept.
@@ -93,11 +93,12 @@ impl QueueService {
                 found.ok_or_else(never)?
             }
         };
-        let snapshot = if let Some(live) = live_snapshot(&queue, pr) {
+        let snapshots = Snapshots::of(&queue, [pr]);
+        let snapshot = if let Some(live) = snapshots.live(pr) {
             live
         } else {
             let kept = self.context().stores.reads.entry(queue_ref, pr).await?;
-            stored_snapshot(&queue, kept.ok_or_else(never)?)
+            snapshots.stored(kept.ok_or_else(never)?)
         };
         self.with_extras(queue_ref, &queue, snapshot, extras).await
     }

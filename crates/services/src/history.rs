@@ -8,7 +8,7 @@ use signalbox_domain::queue::{TestingResult, testing_results};
 use signalbox_domain::time::Window;
 use signalbox_domain::token::Caller;
 
-use super::queue_reads::{live_snapshot, stored_snapshot};
+use super::queue_reads::Snapshots;
 use super::{EntryDetails, EntrySnapshot, Error, Extras, QueueService};
 
 /// A page of a queue's pull requests.
@@ -58,7 +58,8 @@ impl QueueService {
         let more = found.len() > size;
         found.truncate(size);
         let next = found.last().filter(|_| more).map(SubmissionPlace::of);
-        let shown = found.into_iter().map(|entry| stored_snapshot(&queue, entry));
+        let snapshots = Snapshots::of(&queue, found.iter().map(|entry| entry.pr));
+        let shown = found.into_iter().map(|entry| snapshots.stored(entry));
         Ok(EntryPage { entries: shown.collect(), next })
     }
 
@@ -75,11 +76,12 @@ impl QueueService {
         let not_live: Vec<PrNumber> =
             prs.iter().copied().filter(|pr| queue.entry_of(*pr).is_none()).collect();
         let mut ended = self.context().stores.history.entries(queue_ref, &not_live).await?;
+        let snapshots = Snapshots::of(&queue, prs.iter().copied());
         let (mut entries, mut not_found, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
         for pr in prs.iter().copied().filter(|pr| seen.insert(*pr)) {
             let kept = ended.iter().position(|entry| entry.pr == pr);
-            let kept = kept.map(|at| stored_snapshot(&queue, ended.swap_remove(at)));
-            match live_snapshot(&queue, pr).or(kept) {
+            let kept = kept.map(|at| snapshots.stored(ended.swap_remove(at)));
+            match snapshots.live(pr).or(kept) {
                 Some(found) => {
                     entries.push(self.with_extras(queue_ref, &queue, found, extras).await?);
                 }

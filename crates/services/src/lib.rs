@@ -100,7 +100,7 @@ pub use history::{EntryPage, FoundEntries, ResultsPage};
 pub use idempotency::{IdempotencyService, KEPT_HOURS};
 pub use jobs::JobService;
 pub use landing_audit::LandingAudit;
-pub use page_reads::{HourlyMerges, PageReads, Topic};
+pub use page_reads::{HourlyMerges, PageReads, RecentPast, Topic};
 pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
 pub use queue::{QueueChange, QueueService};
 pub use queue_reads::{EntrySnapshot, RunSnapshot, SeenQueue};

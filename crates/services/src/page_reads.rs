@@ -6,24 +6,43 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 use signalbox_domain::ids::{BranchName, OrgId, QueueId, RepoId, RepoName, RunId};
-use signalbox_domain::ports::{FlakyStore, MetricsScope, QueueRef, RepoRef, Repository};
-use signalbox_domain::queue::{Move, PrState, durations};
-use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::ports::{
+    EntryFilter, FlakyStore, MetricsScope, QueueRef, RepoRef, Repository,
+};
+use signalbox_domain::queue::{Move, PrState, Queue, durations};
+use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::token::{Caller, Scope};
 
-use super::{Error, QueueContext, QueueService};
+use super::queue_reads::Snapshots;
+use super::{EntrySnapshot, Error, QueueContext, QueueService};
 
 /// The most earlier runs that estimates are based on.
 const MAX_PASSES: u32 = 100;
 
-/// How long an organization's merge counts are cached: its home page is open in many tabs, and each of
-/// them reads it after each change.
-const MERGES_MINUTES: u32 = 1;
-/// The most organizations whose merges are remembered.
+/// How long an organization's merge counts are cached, and what left a queue lately: their pages are open
+/// in many tabs, and each of them reads them after each change.
+const KEPT_MINUTES: u32 = 1;
+/// The most organizations whose merges are remembered, and the most queues whose past is.
 const REMEMBERED: usize = 1_000;
+/// For how many days a pull request that left a queue is part of its recent past.
+const RECENT_DAYS: u32 = 1;
+/// The most pull requests of that past: those submitted last.
+const MAX_LEFT: u32 = 50;
 
 /// The number of merges in each of the last 24 hours, the oldest first, by queue.
 pub type HourlyMerges = BTreeMap<QueueId, [u32; 24]>;
+
+/// The recent past of a queue.
+#[derive(Debug)]
+pub struct RecentPast {
+    /// The durations of the last passed runs.
+    pub durations: Vec<Span>,
+    /// Pull requests that left within a day, newest first.
+    pub left: Vec<EntrySnapshot>,
+}
+
+/// The recent past of a queue, with the version of the queue and the time at which it was read.
+type KnownPast = (u64, Timestamp, Arc<RecentPast>);
 
 /// A topic whose changes a page can watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +63,7 @@ pub struct PageReads {
     tests: Arc<dyn FlakyStore>,
     queues: Arc<QueueService>,
     merges: Cache<OrgId, (Timestamp, Arc<HourlyMerges>)>,
+    pasts: Cache<QueueId, KnownPast>,
     /// Held while merges are read again. Others use the previous ones until then, and never wait: behind
     /// a database that hangs, each would wait for all before it.
     reading: async_lock::Mutex<()>,
@@ -61,6 +81,7 @@ impl PageReads {
             tests,
             queues,
             merges: Cache::new(REMEMBERED),
+            pasts: Cache::new(REMEMBERED),
             reading: async_lock::Mutex::default(),
         }
     }
@@ -110,7 +131,7 @@ impl PageReads {
         let now = self.now();
         let reading = self.reading.try_lock();
         if let Some((at, known)) = self.merges.get(&org) {
-            let is_fresh = at <= now && now < at.plus(Span::minutes(MERGES_MINUTES));
+            let is_fresh = at <= now && now < at.plus(Span::minutes(KEPT_MINUTES));
             if is_fresh || reading.is_none() {
                 return Ok(known);
             }
@@ -131,15 +152,33 @@ impl PageReads {
         Ok(merges)
     }
 
-    /// The durations of the last passed runs of a queue.
-    pub async fn durations(
+    /// A queue with its recent past, which is read again after each step of the queue and after a minute.
+    pub async fn queue_with_past(
         &self,
         caller: &Caller,
         repo: &RepoName,
         branch: &BranchName,
-    ) -> Result<Vec<Span>, Error> {
-        let (queue, _) = self.queues.read(caller, repo, branch).await?;
-        Ok(durations(&self.context.stores.history.passes(queue, MAX_PASSES).await?))
+    ) -> Result<(Arc<Queue>, Arc<RecentPast>), Error> {
+        let (queue_ref, queue) = self.queues.read(caller, repo, branch).await?;
+        let (now, version) = (self.now(), queue.header.sequence);
+        let is_fresh = |known: &KnownPast| {
+            known.0 == version && known.1 <= now && now < known.1.plus(Span::minutes(KEPT_MINUTES))
+        };
+        if let Some((_, _, past)) = self.pasts.get(&queue_ref.id).filter(is_fresh) {
+            return Ok((queue, past));
+        }
+        let history = &self.context.stores.history;
+        let durations = durations(&history.passes(queue_ref, MAX_PASSES).await?);
+        let window = Window { since: Some(now.minus(Span::days(RECENT_DAYS))), until: None };
+        let filter = EntryFilter { state: None, concluded: Some(window) };
+        let found = history.entries_by_submission(queue_ref, &filter, None, MAX_LEFT).await?;
+        let snapshots = Snapshots::of(&queue, found.iter().map(|entry| entry.pr));
+        let left = found.into_iter().filter(|entry| !entry.is_live());
+        let mut left: Vec<EntrySnapshot> = left.map(|entry| snapshots.stored(entry)).collect();
+        left.sort_by_key(|it| std::cmp::Reverse(it.entry.state_changed_at));
+        let past = Arc::new(RecentPast { durations, left });
+        self.pasts.insert(queue_ref.id, (version, now, past.clone()));
+        Ok((queue, past))
     }
 
     /// Whether the caller may watch a topic.

@@ -7,8 +7,8 @@ use futures_util::future::try_join;
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
 use signalbox_domain::ports::{MetricsScope, QueueDepth, QueueRef, Repository};
 use signalbox_domain::queue::{
-    Entry, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, Stay, TestRun, WaitReason,
-    measure, view_entry,
+    Entry, EntryView, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, Stay, TestRun,
+    WaitReason, measure, view_entries,
 };
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Scope};
@@ -185,27 +185,41 @@ impl QueueService {
     }
 }
 
-/// The snapshot of a live entry.
-pub(super) fn live_snapshot(queue: &Queue, pr: PrNumber) -> Option<EntrySnapshot> {
-    view_entry(queue, pr).map(|view| EntrySnapshot {
-        entry: view.entry.clone(),
-        state: view.state,
-        readiness: view.readiness,
-        waits: view.waits,
-        position: view.position,
-    })
+/// The snapshots of live entries, and of stored ones that have not changed since.
+pub(super) struct Snapshots<'a> {
+    queue: &'a Queue,
+    views: BTreeMap<PrNumber, EntryView<'a>>,
 }
 
-/// The snapshot of a stored entry, with the queue's view of it unless it has changed since.
-pub(super) fn stored_snapshot(queue: &Queue, entry: Entry) -> EntrySnapshot {
-    let live = live_snapshot(queue, entry.pr).filter(|live| live.entry.state == entry.state);
-    live.unwrap_or_else(|| EntrySnapshot {
-        state: entry.state.name(),
-        readiness: entry.readiness(&queue.header),
-        waits: None,
-        position: None,
-        entry,
-    })
+impl<'a> Snapshots<'a> {
+    /// Views the live entries of these pull requests, in one pass through the queue.
+    pub(super) fn of(queue: &'a Queue, prs: impl IntoIterator<Item = PrNumber>) -> Self {
+        let views = view_entries(queue, &prs.into_iter().collect());
+        Self { queue, views: views.into_iter().map(|view| (view.entry.pr, view)).collect() }
+    }
+
+    /// The snapshot of a live entry.
+    pub(super) fn live(&self, pr: PrNumber) -> Option<EntrySnapshot> {
+        self.views.get(&pr).map(|view| EntrySnapshot {
+            entry: view.entry.clone(),
+            state: view.state,
+            readiness: view.readiness.clone(),
+            waits: view.waits.clone(),
+            position: view.position,
+        })
+    }
+
+    /// The snapshot of a stored entry, with the queue's view of it unless it has changed since.
+    pub(super) fn stored(&self, entry: Entry) -> EntrySnapshot {
+        let view = self.views.get(&entry.pr).filter(|view| view.entry.state == entry.state);
+        view.and_then(|view| self.live(view.entry.pr)).unwrap_or_else(|| EntrySnapshot {
+            state: entry.state.name(),
+            readiness: entry.readiness(&self.queue.header),
+            waits: None,
+            position: None,
+            entry,
+        })
+    }
 }
 
 fn snapshot(queue: &Queue, run: TestRun) -> RunSnapshot {

@@ -44,7 +44,7 @@ pub(super) struct Filling {
 /// The filling batch that this entry waits in; `None` when the entry does not wait for a batch.
 pub(super) fn filling(queue: &Queue, entry: &Entry) -> Option<Filling> {
     let due = queue.header.batch_due?;
-    let firsts = super::lanes::may_start(queue).filter_map(|key| queue.entry(key.entry()));
+    let firsts = super::lanes::may_start(queue).filter_map(|key| queue.entry_of(key.pr()));
     for first in firsts {
         if first.part.is_none() && obstacle(queue, first, &[]).is_none() {
             let (group, until) = gather(queue, first, queue.header.created_at);

@@ -12,8 +12,8 @@ use super::freeze::{first_partial, prolonged};
 use super::lanes::{in_line, meet};
 use super::view::freeze;
 use super::{
-    Entry, EntryState, FreezeScope, LinePosition, Move, PassReason, PolicyView, Queue, QueueState,
-    TestRun, WaitReason, bisect, pretest, view_entry,
+    Entry, EntryState, EntryView, FreezeScope, LinePosition, Move, PassReason, PolicyView, Queue,
+    QueueState, TestRun, WaitReason, bisect, pretest, view_entry,
 };
 
 /// After how many freezes that interrupt its test a pull request has no estimate.
@@ -80,37 +80,94 @@ pub fn durations(passes: &[Move]) -> Vec<Span> {
 }
 
 /// Estimates when a live entry will be merged. `history` holds durations of earlier runs, in any
-/// order.
+/// order. For several entries of a queue, use [`Estimates`].
 pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -> Estimate {
-    let mut history = history.to_vec();
-    history.sort_unstable();
-    let runs = u32::try_from(history.len()).unwrap_or(u32::MAX);
-    let none = |ahead, basis| Estimate { time: None, runs, ahead, basis };
-    let Some(view) = view_entry(queue, pr) else {
-        return none(Vec::new(), Basis::NotInQueue);
-    };
-    if view.entry.place == LinePosition::Outside {
-        return none(Vec::new(), Basis::Waits(view.waits));
+    let estimates = Estimates::new(queue, history, now);
+    match view_entry(queue, pr) {
+        Some(view) => estimates.of(&view),
+        None => estimates.none(Vec::new(), Basis::NotInQueue),
     }
-    let ahead = waits_for(queue, view.entry);
-    if matches!(queue.header.state, QueueState::Paused { .. }) {
-        return none(ahead, Basis::Paused);
+}
+
+/// Estimates of the entries of one queue: the line is gathered once.
+#[derive(Clone, Debug)]
+pub struct Estimates<'a> {
+    queue: &'a Queue,
+    line: Vec<&'a Entry>,
+    /// Durations of earlier runs, ascending.
+    history: Vec<Span>,
+    now: Timestamp,
+}
+
+impl<'a> Estimates<'a> {
+    /// Estimates from this time on. `history` holds durations of earlier runs, in any order.
+    pub fn new(queue: &'a Queue, history: &[Span], now: Timestamp) -> Self {
+        let mut history = history.to_vec();
+        history.sort_unstable();
+        Self { queue, line: in_line(queue).collect(), history, now }
     }
-    let stuck = queue.header.host.unreachable_since.is_some()
-        || queue.header.target.missing
-        || bisect::is_suspected(view.entry);
-    if stuck || matches!(view.entry.state, EntryState::PendingFailure { .. }) {
-        return none(ahead, Basis::Waits(view.waits));
+
+    /// Estimates when a live entry of the queue will be merged.
+    pub fn of(&self, view: &EntryView<'_>) -> Estimate {
+        let Self { queue, history, now, .. } = self;
+        let waits = || Basis::Waits(view.waits.clone());
+        if view.entry.place == LinePosition::Outside {
+            return self.none(Vec::new(), waits());
+        }
+        let ahead = self.waits_for(view.entry);
+        if matches!(queue.header.state, QueueState::Paused { .. }) {
+            return self.none(ahead, Basis::Paused);
+        }
+        let stuck = queue.header.host.unreachable_since.is_some()
+            || queue.header.target.missing
+            || bisect::is_suspected(view.entry);
+        if stuck || matches!(view.entry.state, EntryState::PendingFailure { .. }) {
+            return self.none(ahead, waits());
+        }
+        let Some(usual) = median(history) else {
+            return self.none(ahead, Basis::NoRuns);
+        };
+        let time = Simulation::new(self, usual).merged_after(view.entry);
+        let Some(time) = with_freezes(queue, view.entry, (time, usual), *now) else {
+            let waits = freeze(queue).or_else(|| view.waits.clone());
+            return self.none(ahead, Basis::Waits(waits));
+        };
+        let overdue = self.overdue(view.entry);
+        Estimate { time: Some(time), ..self.none(ahead, Basis::Runs { usual, overdue }) }
     }
-    let Some(usual) = median(&history) else {
-        return none(ahead, Basis::NoRuns);
-    };
-    let time = Simulation::new(queue, &history, usual, now).merged_after(view.entry);
-    let Some(time) = with_freezes(queue, view.entry, (time, usual), now) else {
-        return none(ahead, Basis::Waits(freeze(queue).or(view.waits)));
-    };
-    let overdue = overdue(queue, view.entry, history.last().copied(), now);
-    Estimate { time: Some(time), runs, ahead, basis: Basis::Runs { usual, overdue } }
+
+    fn none(&self, ahead: Vec<PrNumber>, basis: Basis) -> Estimate {
+        let runs = u32::try_from(self.history.len()).unwrap_or(u32::MAX);
+        Estimate { time: None, runs, ahead, basis }
+    }
+
+    /// The pull requests ahead that must merge or leave before this one.
+    fn waits_for(&self, entry: &Entry) -> Vec<PrNumber> {
+        let before = self.line.iter().take_while(|it| it.id != entry.id);
+        before.filter(|it| meet(self.queue.mode(), it, entry)).map(|it| it.pr).collect()
+    }
+
+    /// The run of the entry, or of an entry that it waits for, that takes longer than all earlier ones.
+    fn overdue(&self, entry: &Entry) -> Option<Overdue> {
+        let Self { queue, line, history, now } = self;
+        let longest = history.last().copied();
+        let upto = line.iter().filter(|it| it.id == entry.id || meet(queue.mode(), it, entry));
+        let mut seen = false;
+        for other in upto {
+            if seen {
+                break;
+            }
+            seen = other.id == entry.id;
+            let EntryState::Testing { run, .. } = &other.state else { continue };
+            let run = queue.run(*run).filter(|run| run.status.is_running())?;
+            let lasted = now.since(run.started_at);
+            if longest.is_some_and(|longest| lasted > longest) {
+                let pr = (other.id != entry.id).then_some(other.pr);
+                return Some(Overdue { pr, running: lasted });
+            }
+        }
+        None
+    }
 }
 
 /// The time until the merge with the freezes until then; `None` if one of them has no known end. A freeze
@@ -141,38 +198,12 @@ fn with_freezes(
     None
 }
 
-/// The run of the entry, or of an entry that it waits for, that takes longer than `longest`.
-fn overdue(queue: &Queue, entry: &Entry, longest: Option<Span>, now: Timestamp) -> Option<Overdue> {
-    let upto = in_line(queue).filter(|it| it.id == entry.id || meet(queue.mode(), it, entry));
-    let mut seen = false;
-    for other in upto {
-        if seen {
-            break;
-        }
-        seen = other.id == entry.id;
-        let EntryState::Testing { run, .. } = &other.state else { continue };
-        let run = queue.run(*run).filter(|run| run.status.is_running())?;
-        let lasted = now.since(run.started_at);
-        if longest.is_some_and(|longest| lasted > longest) {
-            let pr = (other.id != entry.id).then_some(other.pr);
-            return Some(Overdue { pr, running: lasted });
-        }
-    }
-    None
-}
-
 fn median(sorted: &[Span]) -> Option<Span> {
     sorted.get(sorted.len() / 2).or(sorted.last()).copied()
 }
 
 fn sum(one: Span, other: Span) -> Span {
     Span::from_micros(one.micros().saturating_add(other.micros()))
-}
-
-/// The pull requests ahead that must merge or leave before this one.
-fn waits_for(queue: &Queue, entry: &Entry) -> Vec<PrNumber> {
-    let before = in_line(queue).take_while(|it| it.id != entry.id);
-    before.filter(|it| meet(queue.mode(), it, entry)).map(|it| it.pr).collect()
 }
 
 /// A group that waiting entries join.
@@ -188,7 +219,9 @@ struct Group {
 
 /// The waiting entries behind the first one of a group of this size that join it.
 fn mates<'a>(behind: &[&'a Entry], size: u32) -> impl Iterator<Item = &'a Entry> {
-    let waits = |it: &&Entry| matches!(it.state, EntryState::Pending { .. }) && !it.no_batch;
+    let waits = |it: &&Entry| {
+        matches!(it.state, EntryState::Pending { .. }) && !it.no_batch && it.aside().is_none()
+    };
     let count = usize::try_from(size).unwrap_or(usize::MAX).saturating_sub(1);
     behind.iter().copied().filter(waits).take(count)
 }
@@ -197,6 +230,7 @@ fn mates<'a>(behind: &[&'a Entry], size: u32) -> impl Iterator<Item = &'a Entry>
 /// run passes.
 struct Simulation<'a> {
     queue: &'a Queue,
+    line: &'a [&'a Entry],
     usual: Span,
     /// The remaining time of each active run.
     running: BTreeMap<RunId, Span>,
@@ -207,7 +241,8 @@ struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(queue: &'a Queue, history: &[Span], usual: Span, now: Timestamp) -> Self {
+    fn new(estimates: &'a Estimates<'a>, usual: Span) -> Self {
+        let (now, Estimates { queue, line, history, .. }) = (estimates.now, estimates);
         let rest = |run: &TestRun| {
             let elapsed = now.since(run.started_at);
             // The median of the earlier runs that took longer than this one has so far.
@@ -239,7 +274,7 @@ impl<'a> Simulation<'a> {
             slots.push(Reverse(Span::ZERO));
         }
         let policy = pretest::is_in_force(queue).then(|| PolicyView::of(queue));
-        Self { queue, usual, running, slots, policy }
+        Self { queue, line, usual, running, slots, policy }
     }
 
     /// The time until this entry, and every entry that it waits for, has been tested.
@@ -254,8 +289,10 @@ impl<'a> Simulation<'a> {
         let (mut merged, mut group) = (Span::ZERO, Group::default());
         // What has not passed, and when its run ends.
         let mut unfinished: Vec<(Span, &Entry)> = Vec::new();
-        let line: Vec<&Entry> = in_line(self.queue).filter(|it| it.aside().is_none()).collect();
-        for (at, other) in line.iter().copied().enumerate() {
+        for (at, other) in self.line.iter().copied().enumerate() {
+            if other.aside().is_some() {
+                continue;
+            }
             let done = match &other.state {
                 EntryState::Testing { run, .. } => {
                     self.running.get(run).copied().unwrap_or(self.usual)
@@ -267,7 +304,7 @@ impl<'a> Simulation<'a> {
                         let size = size();
                         let start = self.slots.peek().map_or(Span::ZERO, |Reverse(free)| *free);
                         unfinished.retain(|(done, _)| *done > start);
-                        let mates = mates(line.get(at + 1..).unwrap_or_default(), size);
+                        let mates = mates(self.line.get(at + 1..).unwrap_or_default(), size);
                         let others = unfinished.iter().map(|(_, it)| *it).chain(mates);
                         let beside = self.is_pretested(other, others);
                         let runs = if beside { 2 } else { 1 };

@@ -122,7 +122,12 @@ fn parallel_mode_waits_only_for_shared_targets() {
     }
     for entry in world.queue.entries_in_order() {
         let expected: Vec<PrNumber> = if entry.pr.0 == 3 { vec![PrNumber(1)] } else { Vec::new() };
-        assert_eq!(waits_for(&world.queue, entry), expected, "{}", entry.pr);
+        assert_eq!(
+            Estimates::new(&world.queue, &[], world.at).waits_for(entry),
+            expected,
+            "{}",
+            entry.pr
+        );
     }
 }
 

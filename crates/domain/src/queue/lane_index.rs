@@ -203,7 +203,7 @@ impl Queue {
     pub(super) fn lane_behind(&self, lane: &Lane, key: OrderKey) -> impl Iterator<Item = &Entry> {
         let of_lane = lane.0.as_ref().map(|targets| self.lanes.line.behind(targets, key));
         let whole_line = of_lane.is_none().then(|| self.behind(key));
-        let of_lane = of_lane.into_iter().flatten().filter_map(|key| self.entry(key.entry()));
+        let of_lane = of_lane.into_iter().flatten().filter_map(|key| self.entry_of(key.pr()));
         of_lane.chain(whole_line.into_iter().flatten())
     }
 
@@ -212,7 +212,7 @@ impl Queue {
     pub(super) fn lane_before(&self, lane: &Lane, key: OrderKey) -> impl Iterator<Item = &Entry> {
         let of_lane = lane.0.as_ref().map(|targets| self.lanes.line.before(targets, key));
         let whole_line = of_lane.is_none().then(|| self.before(key));
-        let of_lane = of_lane.into_iter().flatten().filter_map(|key| self.entry(key.entry()));
+        let of_lane = of_lane.into_iter().flatten().filter_map(|key| self.entry_of(key.pr()));
         of_lane.filter(|entry| !entry.is_held()).chain(whole_line.into_iter().flatten())
     }
 
@@ -238,6 +238,6 @@ impl Queue {
         let of_lane = lane.0.as_ref().map(|targets| places.before(targets, key));
         let all = of_lane.is_none().then(|| self.lanes.obstacles.range(..key).rev().copied());
         let keys = of_lane.into_iter().flatten().chain(all.into_iter().flatten());
-        keys.filter_map(|key| self.entry(key.entry()))
+        keys.filter_map(|key| self.entry_of(key.pr()))
     }
 }

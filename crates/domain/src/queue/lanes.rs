@@ -74,7 +74,7 @@ pub(super) fn next_to_start<'a>(
     let mut until: Option<Timestamp> = None;
     let capacities = Capacities::of(queue);
     for key in may_start(queue) {
-        let Some(entry) = queue.entry(key.entry()) else { continue };
+        let Some(entry) = queue.entry_of(key.pr()) else { continue };
         if is_held(queue, entry) || bisect::waits_for(queue, entry).next().is_some() {
             continue;
         }
@@ -111,7 +111,7 @@ pub(super) fn may_start(queue: &Queue) -> impl Iterator<Item = &OrderKey> {
         Mode::Parallel => usize::MAX,
     };
     let is_aside = |key: &&OrderKey| {
-        queue.started.aside > 0 && queue.entry(key.entry()).is_some_and(|it| it.aside().is_some())
+        queue.started.aside > 0 && queue.entry_of(key.pr()).is_some_and(|it| it.aside().is_some())
     };
     let open = || queue.waiting.open();
     let placed = open().take_while(|key| queue.started.aside > 0 && key.keeps_its_place());

@@ -76,7 +76,7 @@ pub use effect::{
     RunChecks,
 };
 pub use entry::{Behind, Entry, EntryState, Part, Proven};
-pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
+pub use estimate::{Basis, Estimate, Estimates, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use exit::{Culprit, Evidence, Exit, LandingProof};
 pub use external::ExternalReport;
@@ -131,7 +131,7 @@ pub use testing_result::{BisectionPart, Outcome, TestingResult, testing_results}
 pub use timeline::{FailedStatus, PrRef, Step, Terms, timeline};
 pub use transition::{Changes, Transition};
 pub use usage::Usage;
-pub use view::{EntryView, QueueView, view_entry, view_queue};
+pub use view::{EntryView, QueueView, view_entries, view_entry, view_queue};
 pub use wait_reason::{Particular, WaitReason};
 
 /// A default of stored values.

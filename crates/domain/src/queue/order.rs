@@ -4,7 +4,7 @@
 //! restarts and when an entry with a better priority arrives; then entries that wait for their
 //! first run, by priority, turn and time; then entries that are not ready, longest wait first.
 
-use crate::ids::EntryId;
+use crate::ids::PrNumber;
 use crate::time::Timestamp;
 
 use super::{Entry, Priority};
@@ -51,7 +51,7 @@ pub(super) struct OrderKey {
     turn: u32,
     minor: Timestamp,
     tie: u64,
-    entry: EntryId,
+    pr: PrNumber,
 }
 
 impl OrderKey {
@@ -62,12 +62,12 @@ impl OrderKey {
         turn: 0,
         minor: Timestamp::from_unix_micros(i64::MIN),
         tie: 0,
-        entry: EntryId(uuid::Uuid::nil()),
+        pr: PrNumber(0),
     };
 
     pub(super) fn of(entry: &Entry) -> Self {
         let key =
-            |class, major, minor, tie| Self { class, major, turn: 0, minor, tie, entry: entry.id };
+            |class, major, minor, tie| Self { class, major, turn: 0, minor, tie, pr: entry.pr };
         let zero = Timestamp::from_unix_micros(0);
         match entry.place {
             LinePosition::Front { number } => key(0, number, zero, 0),
@@ -110,7 +110,7 @@ impl OrderKey {
         self.keeps_its_place().then_some((self.class == 0, self.major))
     }
 
-    pub(super) const fn entry(&self) -> EntryId {
-        self.entry
+    pub(super) const fn pr(&self) -> PrNumber {
+        self.pr
     }
 }

@@ -239,12 +239,12 @@ impl Queue {
     /// The entries in the line ahead of this key that candidates contain, nearest first.
     pub(super) fn before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
         let keys = self.line.range(..key).rev();
-        keys.filter_map(|key| self.entry(key.entry())).filter(|entry| !entry.is_held())
+        keys.filter_map(|key| self.entry_of(key.pr())).filter(|entry| !entry.is_held())
     }
 
     /// The entries in the line behind this key, nearest first.
     pub(super) fn behind(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
         let places = (Bound::Excluded(key), Bound::Excluded(OrderKey::first_outside()));
-        self.line.range(places).filter_map(|key| self.entry(key.entry()))
+        self.line.range(places).filter_map(|key| self.entry_of(key.pr()))
     }
 }

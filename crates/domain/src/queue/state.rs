@@ -1,10 +1,11 @@
 //! The queue's state, and the states of pull requests as clients see them.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync, RedBlackTreeSetSync};
+use rustc_hash::FxHasher;
 
 use crate::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoId, RunId};
 use crate::time::Timestamp;
@@ -167,8 +168,9 @@ pub struct Queue {
 /// The least size at which the record of pull requests that have left is shortened.
 const MOST_LEFT: usize = 64;
 
-/// The hashing of keys: without a random seed, because the planner uses no randomness.
-type Hashing = BuildHasherDefault<DefaultHasher>;
+/// The hashing of keys: without a random seed, because the planner uses no randomness. Keys are distinct
+/// numbers and SHA-1 digests, so a hash that resists chosen keys is not needed.
+type Hashing = BuildHasherDefault<FxHasher>;
 
 /// Compares contents only: the indexes are not part of the value.
 impl PartialEq for Queue {
@@ -295,7 +297,7 @@ impl Queue {
 
     /// All live entries, in queue order; those outside the line last.
     pub fn entries_in_order(&self) -> impl Iterator<Item = &Entry> {
-        self.line.iter().filter_map(|key| self.entry(key.entry()))
+        self.line.iter().filter_map(|key| self.entry_of(key.pr()))
     }
 
     /// The runs that live entries refer to, ordered by id.

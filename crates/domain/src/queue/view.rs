@@ -54,14 +54,25 @@ pub fn view_queue(queue: &Queue) -> QueueView<'_> {
 
 /// Builds the view of one live entry; `None` if the pull request has none.
 pub fn view_entry(queue: &Queue, pr: PrNumber) -> Option<EntryView<'_>> {
+    view_entries(queue, &BTreeSet::from([pr])).pop()
+}
+
+/// Builds the views of the live entries of these pull requests, in queue order, in one pass through the
+/// queue.
+pub fn view_entries<'a>(queue: &'a Queue, prs: &BTreeSet<PrNumber>) -> Vec<EntryView<'a>> {
     let mut ahead = Ahead::new(queue);
-    for entry in queue.entries_in_order() {
-        if entry.pr == pr {
-            return Some(view(queue, entry, &ahead));
+    let live = prs.iter().filter(|pr| queue.entry_of(**pr).is_some()).count();
+    let mut views = Vec::with_capacity(live);
+    let mut entries = queue.entries_in_order();
+    while views.len() < live
+        && let Some(entry) = entries.next()
+    {
+        if prs.contains(&entry.pr) {
+            views.push(view(queue, entry, &ahead));
         }
         ahead.pass(queue, entry);
     }
-    None
+    views
 }
 
 /// The most pull requests that a wait reason names: those nearest to the front, which must move

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signalbox_domain::queue::{
     Decision, Header, Input, Move, Queue, RequestedState, Stay, TestRun, Transition, absorb,
-    decide, durations, estimate, measure, next_deadline, testing_results, timeline, view_entry,
-    view_queue,
+    decide, durations, estimate, measure, next_deadline, testing_results, timeline, view_entries,
+    view_entry, view_queue,
 };
 use signalbox_domain::testing::World;
 use signalbox_domain::time::Timestamp;
@@ -101,7 +101,11 @@ impl Replay {
         let _ = write!(self.all, "{:?}{:?}", transition.is_empty(), next_deadline(queue));
         let _ = write!(self.all, "{:?}{:?}", queue.header, queue.slots_used());
         let history = durations(&self.moves);
-        for entry in &view_queue(queue).entries {
+        let view = view_queue(queue);
+        let some: Vec<_> = view.entries.iter().skip(1).step_by(2).cloned().collect();
+        let prs = some.iter().map(|it| it.entry.pr).collect();
+        assert_eq!(view_entries(queue, &prs), some);
+        for entry in &view.entries {
             let _ = write!(
                 self.all,
                 "{entry:?}{:?}",

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ids::{PrNumber, RunId};
-use signalbox_domain::ports::{EntryFilter, PullRequestQuery};
-use signalbox_domain::queue::{Estimate, Priority, RequestedState, estimate, view_queue};
+use signalbox_domain::ports::PullRequestQuery;
+use signalbox_domain::queue::{Estimate, Estimates, Priority, RequestedState, view_queue};
 use signalbox_domain::time::{Span, Timestamp, Window};
-use signalbox_domain::token::Caller;
 use signalbox_services::{Extras, QueueChange, SubmitOptions, Topic};
 
 use crate::Pages;
@@ -40,24 +39,6 @@ pub(crate) fn last(span: Span, now: Timestamp) -> Window {
     Window { since: Some(now.minus(span)), until: None }
 }
 
-/// The pull requests that left within a time, newest first.
-pub(crate) async fn left(
-    pages: &Pages,
-    caller: &Caller,
-    place: &QueueAddress,
-    span: Span,
-    take: u32,
-) -> Result<Vec<signalbox_services::EntrySnapshot>, Failure> {
-    let now = pages.reads.now();
-    let filter = EntryFilter { state: None, concluded: Some(last(span, now)) };
-    let listed =
-        pages.queues.pull_requests(caller, &place.repo, &place.branch, &filter, None, take);
-    let mut left = listed.await?.entries;
-    left.retain(|it| !it.entry.is_live());
-    left.sort_by_key(|it| std::cmp::Reverse(it.entry.state_changed_at));
-    Ok(left)
-}
-
 /// `GET /{org}/queue`.
 pub(crate) async fn list(
     pages: Data<Pages>,
@@ -70,9 +51,8 @@ pub(crate) async fn list(
 
 async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (visitor, place, asked) = place(pages, request, org).await?;
-    let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
-    let history = pages.reads.durations(&visitor.caller, &place.repo, &place.branch).await?;
-    let left = left(pages, &visitor.caller, &place, Span::days(1), 50).await?;
+    let (queue, past) =
+        pages.reads.queue_with_past(&visitor.caller, &place.repo, &place.branch).await?;
     let merges = pages.reads.hourly_merges(&visitor.caller).await?;
     let lately = merges.get(&queue.header.id).map_or(0, |hourly| hourly.iter().sum::<u32>());
     let (view, now) = (view_queue(&queue), pages.reads.now());
@@ -80,19 +60,17 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let filter = view::queue_list::Filter::new(asked.text("stage"), asked.text("author"), after);
     let shown = view::queue_list::Shown::of(&view, filter);
     let in_line = shown.entries.iter().copied().filter(|it| it.position.is_some());
-    let last = view.entries.iter().rfind(|it| it.position.is_some());
-    let estimates: BTreeMap<PrNumber, Estimate> = in_line
-        .take(ESTIMATES)
-        .chain(last)
-        .map(|it| (it.entry.pr, estimate(&queue, it.entry.pr, &history, now)))
-        .collect();
+    let estimates = Estimates::new(&queue, &past.durations, now);
+    let last = view::queue::last_to_merge(&view);
+    let estimates: BTreeMap<PrNumber, Estimate> =
+        in_line.take(ESTIMATES).chain(last).map(|it| (it.entry.pr, estimates.of(it))).collect();
     let page = view::queue::page(&view::queue::Seen {
         place: &place,
         view: &view,
         shown: &shown,
         estimates: &estimates,
-        usual: view::queue_list::usual(&history),
-        left: &left,
+        usual: view::queue_list::usual(&past.durations),
+        left: &past.left,
         merged: usize::try_from(lately).unwrap_or(usize::MAX),
         visitor: &visitor,
         now,

@@ -104,6 +104,12 @@ impl Stage {
     }
 }
 
+/// The last one in the line. In parallel lanes, it is not the last one to merge.
+pub(crate) fn last_to_merge<'a>(view: &'a QueueView<'a>) -> Option<&'a EntryView<'a>> {
+    let last = view.entries.iter().rfind(|it| it.position.is_some());
+    last.filter(|_| view.queue.mode() == Mode::Single)
+}
+
 /// Whether failures have reduced the number of test slots.
 fn reduced(queue: &Queue) -> String {
     let most = queue.header.settings.concurrency;
@@ -141,10 +147,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     for notice in notices(seen) {
         top = top.with(notice);
     }
-    // In parallel lanes, the last one in the line is not the last one to merge.
-    let last = seen.view.entries.iter().rfind(|it| it.position.is_some());
-    let last = last.filter(|_| queue.mode() == Mode::Single);
-    let clears = last.and_then(|it| seen.estimates.get(&it.entry.pr)?.time);
+    let clears = last_to_merge(seen.view).and_then(|it| seen.estimates.get(&it.entry.pr)?.time);
     let clears = clears.filter(|time| *time >= Span::seconds(1));
     let mut numbers = vec![
         tile("in the line", line.to_string(), not_ready(count(Stage::NotReady))),

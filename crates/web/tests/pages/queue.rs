@@ -1,5 +1,6 @@
 //! The list of a queue: its columns, its filters and its pages.
 
+use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{EffectClass, SettingsPatch};
 use signalbox_domain::time::Span;
 use signalbox_services::{QueueChange, SubmitOptions};
@@ -124,4 +125,33 @@ async fn merges_of_the_last_day_are_counted_on_the_queue_and_drawn_at_home() {
     house.clock.advance(Span::hours(2));
     let home = house.admin().await.get("/").await.body;
     assert!(!home.contains("class=\"spark\""), "they are older than a day");
+}
+
+/// The numbers of the pull requests that left, in the order of the page.
+fn left(page: &str) -> Vec<u32> {
+    let rows = page.split(" id=\"left-").skip(1);
+    rows.filter_map(|row| row.split('"').next()?.parse().ok()).collect()
+}
+
+#[actix_web::test]
+async fn what_left_is_shown_after_each_step_and_for_a_day() {
+    let house = house(SettingsPatch { concurrency: Some(3), ..SettingsPatch::default() }, 3).await;
+    let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+    let browser = house.admin().await;
+    let shown = async || left(&browser.get(PATH).await.body);
+    assert_eq!(shown().await, [0_u32; 0]);
+    for (pr, expected) in [(2, vec![2]), (1, vec![1, 2])] {
+        house.pages.queues.cancel(caller, &repo, &branch, PrNumber(pr)).await.expect("removed");
+        assert_eq!(shown().await, expected);
+        assert_eq!(shown().await, expected, "again");
+        house.clock.advance(Span::hours(1));
+    }
+    let before = house.pages.queues.queue(caller, &repo, &branch).await.expect("a queue");
+    house.clock.advance(Span::hours(22));
+    house.clock.advance(Span::minutes(1));
+    // The session has ended.
+    let later = house.admin().await.get(PATH).await.body;
+    assert_eq!(left(&later), [1], "the other left more than a day ago");
+    let after = house.pages.queues.queue(caller, &repo, &branch).await.expect("a queue");
+    assert_eq!(after.header.sequence, before.header.sequence, "without a step of the queue");
 }

@@ -96,7 +96,7 @@ fn not_ready_deadline(queue: &Queue) -> Option<Timestamp> {
         return None;
     }
     let outside = queue.line.range(super::order::OrderKey::first_outside()..);
-    let outside = outside.filter_map(|key| queue.entry(key.entry()));
+    let outside = outside.filter_map(|key| queue.entry_of(key.pr()));
     let mut longest: Option<Timestamp> = None;
     for entry in outside.filter(|entry| may_time_out(queue, entry)) {
         longest = longest.into_iter().chain([entry.not_ready_since()]).min();

@@ -164,7 +164,7 @@ pub(super) fn admit_outside(builder: &mut TransitionBuilder, which: impl Fn(&Ent
 /// The entries outside the line, the one that has been there longest first.
 fn outside(queue: &Queue) -> impl Iterator<Item = &Entry> {
     let outside = queue.line.range(OrderKey::first_outside()..);
-    outside.filter_map(|key| queue.entry(key.entry()))
+    outside.filter_map(|key| queue.entry_of(key.pr()))
 }
 
 /// Whether only the queue keeps an entry outside the line.
