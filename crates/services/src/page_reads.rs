@@ -19,11 +19,13 @@ use super::{EntrySnapshot, Error, QueueContext, QueueService};
 /// The most earlier runs that estimates are based on.
 const MAX_PASSES: u32 = 100;
 
-/// How long an organization's merge counts are cached, and what left a queue lately: their pages are open
-/// in many tabs, and each of them reads them after each change.
+/// How long the merge counts of an organization are cached, and the recent past of a queue. Both change
+/// only at their end while nothing happens, and pages read them each time.
 const KEPT_MINUTES: u32 = 1;
-/// The most organizations whose merges are remembered, and the most queues whose past is.
+/// The most organizations whose merges are remembered.
 const REMEMBERED: usize = 1_000;
+/// The most queues whose recent past is remembered: each has up to [`MAX_LEFT`] entries.
+const REMEMBERED_QUEUES: usize = 100;
 /// For how many days a pull request that left a queue is part of its recent past.
 const RECENT_DAYS: u32 = 1;
 /// The most pull requests of that past: those submitted last.
@@ -37,12 +39,18 @@ pub type HourlyMerges = BTreeMap<QueueId, [u32; 24]>;
 pub struct RecentPast {
     /// The durations of the last passed runs.
     pub durations: Vec<Span>,
-    /// Pull requests that left within a day, newest first.
+    /// Pull requests that left within a day of the read, newest first.
     pub left: Vec<EntrySnapshot>,
 }
 
-/// The recent past of a queue, with the version of the queue and the time at which it was read.
-type KnownPast = (u64, Timestamp, Arc<RecentPast>);
+/// The recent past of a queue as it was read.
+#[derive(Clone)]
+struct KnownPast {
+    /// The number of steps that the queue had then.
+    sequence: u64,
+    at: Timestamp,
+    past: Arc<RecentPast>,
+}
 
 /// A topic whose changes a page can watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,7 +89,7 @@ impl PageReads {
             tests,
             queues,
             merges: Cache::new(REMEMBERED),
-            pasts: Cache::new(REMEMBERED),
+            pasts: Cache::new(REMEMBERED_QUEUES),
             reading: async_lock::Mutex::default(),
         }
     }
@@ -160,24 +168,25 @@ impl PageReads {
         branch: &BranchName,
     ) -> Result<(Arc<Queue>, Arc<RecentPast>), Error> {
         let (queue_ref, queue) = self.queues.read(caller, repo, branch).await?;
-        let (now, version) = (self.now(), queue.header.sequence);
+        let (now, sequence) = (self.now(), queue.header.sequence);
         let is_fresh = |known: &KnownPast| {
-            known.0 == version && known.1 <= now && now < known.1.plus(Span::minutes(KEPT_MINUTES))
+            let until = known.at.plus(Span::minutes(KEPT_MINUTES));
+            known.sequence == sequence && known.at <= now && now < until
         };
-        if let Some((_, _, past)) = self.pasts.get(&queue_ref.id).filter(is_fresh) {
-            return Ok((queue, past));
+        if let Some(known) = self.pasts.get(&queue_ref.id).filter(is_fresh) {
+            return Ok((queue, known.past));
         }
         let history = &self.context.stores.history;
         let durations = durations(&history.passes(queue_ref, MAX_PASSES).await?);
         let window = Window { since: Some(now.minus(Span::days(RECENT_DAYS))), until: None };
         let filter = EntryFilter { state: None, concluded: Some(window) };
         let found = history.entries_by_submission(queue_ref, &filter, None, MAX_LEFT).await?;
-        let snapshots = Snapshots::of(&queue, found.iter().map(|entry| entry.pr));
+        let ended = Snapshots::of(&queue, []);
         let left = found.into_iter().filter(|entry| !entry.is_live());
-        let mut left: Vec<EntrySnapshot> = left.map(|entry| snapshots.stored(entry)).collect();
+        let mut left: Vec<EntrySnapshot> = left.map(|entry| ended.stored(entry)).collect();
         left.sort_by_key(|it| std::cmp::Reverse(it.entry.state_changed_at));
         let past = Arc::new(RecentPast { durations, left });
-        self.pasts.insert(queue_ref.id, (version, now, past.clone()));
+        self.pasts.insert(queue_ref.id, KnownPast { sequence, at: now, past: past.clone() });
         Ok((queue, past))
     }
 

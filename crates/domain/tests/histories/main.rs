@@ -17,10 +17,11 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Decision, Header, Input, Move, Queue, RequestedState, Stay, TestRun, Transition, absorb,
-    decide, durations, estimate, measure, next_deadline, testing_results, timeline, view_entries,
-    view_entry, view_queue,
+    Decision, Estimates, Header, Input, Move, Queue, RequestedState, Stay, TestRun, Transition,
+    absorb, decide, durations, estimate, measure, next_deadline, testing_results, timeline,
+    view_entries, view_entry, view_queue,
 };
 use signalbox_domain::testing::World;
 use signalbox_domain::time::Timestamp;
@@ -101,9 +102,11 @@ impl Replay {
         let _ = write!(self.all, "{:?}{:?}", transition.is_empty(), next_deadline(queue));
         let _ = write!(self.all, "{:?}{:?}", queue.header, queue.slots_used());
         let history = durations(&self.moves);
+        let estimates = Estimates::new(queue, &history, at);
         let view = view_queue(queue);
         let some: Vec<_> = view.entries.iter().skip(1).step_by(2).cloned().collect();
-        let prs = some.iter().map(|it| it.entry.pr).collect();
+        let unknown = PrNumber(u32::MAX);
+        let prs = some.iter().map(|it| it.entry.pr).chain([unknown]).collect();
         assert_eq!(view_entries(queue, &prs), some);
         for entry in &view.entries {
             let _ = write!(
@@ -111,7 +114,9 @@ impl Replay {
                 "{entry:?}{:?}",
                 view_entry(queue, entry.entry.pr) == Some(entry.clone())
             );
-            let _ = write!(self.all, "{:?}", estimate(queue, entry.entry.pr, &history, at));
+            let single = estimate(queue, entry.entry.pr, &history, at);
+            assert_eq!(estimates.of(entry), single);
+            let _ = write!(self.all, "{single:?}");
         }
     }
 

@@ -104,7 +104,7 @@ impl Stage {
     }
 }
 
-/// The last one in the line. In parallel lanes, it is not the last one to merge.
+/// The last one in the line; `None` in parallel lanes, where it is not the last one to merge.
 pub(crate) fn last_to_merge<'a>(view: &'a QueueView<'a>) -> Option<&'a EntryView<'a>> {
     let last = view.entries.iter().rfind(|it| it.position.is_some());
     last.filter(|_| view.queue.mode() == Mode::Single)

@@ -1,6 +1,6 @@
 //! The list of a queue: its columns, its filters and its pages.
 
-use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ids::{PrNumber, RepoName};
 use signalbox_domain::queue::{EffectClass, SettingsPatch};
 use signalbox_domain::time::Span;
 use signalbox_services::{QueueChange, SubmitOptions};
@@ -147,11 +147,17 @@ async fn what_left_is_shown_after_each_step_and_for_a_day() {
         house.clock.advance(Span::hours(1));
     }
     let before = house.pages.queues.queue(caller, &repo, &branch).await.expect("a queue");
+    // One removed 2 hours ago, the other 1 hour ago; sessions end sooner than a day later.
     house.clock.advance(Span::hours(22));
-    house.clock.advance(Span::minutes(1));
-    // The session has ended.
-    let later = house.admin().await.get(PATH).await.body;
-    assert_eq!(left(&later), [1], "the other left more than a day ago");
+    let later = house.admin().await;
+    let shown = async || left(&later.get(PATH).await.body);
+    assert_eq!(shown().await, [1, 2]);
+    house.clock.advance(Span::seconds(61));
+    assert_eq!(shown().await, [1], "the other left more than a day ago");
+    let mut stranger = house.caller.clone();
+    stranger.repos = vec![RepoName::parse("git.test/acme/other").expect("a name")];
+    let refused = house.pages.reads.queue_with_past(&stranger, &repo, &branch).await;
+    assert!(refused.is_err(), "{refused:?}");
     let after = house.pages.queues.queue(caller, &repo, &branch).await.expect("a queue");
     assert_eq!(after.header.sequence, before.header.sequence, "without a step of the queue");
 }
