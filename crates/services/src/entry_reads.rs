@@ -17,7 +17,7 @@ use super::{EntrySnapshot, Error, QueueService};
 /// The most steps of a timeline; the newest are kept.
 const MAX_STEPS: u32 = 200;
 /// The most earlier runs that an estimate is based on.
-const MAX_PASSES: u32 = 100;
+pub(super) const MAX_PASSES: u32 = 100;
 /// The most pull requests of one branch that are considered, by last submission.
 const MAX_OF_BRANCH: u32 = 20;
 

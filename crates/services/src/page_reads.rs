@@ -13,11 +13,9 @@ use signalbox_domain::queue::{Move, PrState, Queue, durations};
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::token::{Caller, Scope};
 
+use super::entry_reads::MAX_PASSES;
 use super::queue_reads::Snapshots;
 use super::{EntrySnapshot, Error, QueueContext, QueueService};
-
-/// The most earlier runs that estimates are based on.
-const MAX_PASSES: u32 = 100;
 
 /// How long the merge counts of an organization are cached, and the recent past of a queue. Both change
 /// only at their end while nothing happens, and pages read them each time.

@@ -96,6 +96,7 @@ const QUARTERS: u32 = 4;
 
 impl ShareOutcomes {
     /// Whether nothing has been counted.
+    #[cfg(feature = "serde")]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
