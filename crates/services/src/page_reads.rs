@@ -17,8 +17,8 @@ use super::entry_reads::MAX_PASSES;
 use super::queue_reads::Snapshots;
 use super::{EntrySnapshot, Error, QueueContext, QueueService};
 
-/// How long the merge counts of an organization are cached, and the recent past of a queue. Both change
-/// only at their end while nothing happens, and pages read them each time.
+/// How long the merge counts of an organization are cached, and the recent past of a queue without a
+/// step. Until then, they may include what has just become too old.
 const KEPT_MINUTES: u32 = 1;
 /// The most organizations whose merges are remembered.
 const REMEMBERED: usize = 1_000;
