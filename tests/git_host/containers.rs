@@ -1,12 +1,13 @@
 //! Checks in containers of Podman, with an image made of programs of this machine.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output as Said, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use signalbox_sandbox::{
-    Backend, Ended, Job, JobFolder, LocalSandbox, NotRun, Output, Ran, Sandbox, SandboxSettings,
+    Backend, Ended, Job, JobFolder, NotRun, Output, Ran, Sandbox, SandboxSettings,
 };
 use signalbox_tests::not_tested;
 use tempfile::TempDir;
@@ -15,23 +16,27 @@ use tokio::sync::watch;
 use crate::checks::program;
 
 /// What the image has, beside the libraries of these.
-const PROGRAMS: [&str; 9] = ["cat", "head", "id", "ls", "sh", "sleep", "touch", "true", "yes"];
+const PROGRAMS: [&str; 10] =
+    ["cat", "head", "id", "ln", "ls", "sh", "sleep", "touch", "true", "yes"];
 
-fn podman(arguments: &[&str]) -> Option<Said> {
+/// What a container of the image would run.
+const ENTRYPOINT: &str = "ENTRYPOINT [\"/usr/bin/cat\", \"/nothing\"]";
+
+pub(crate) fn podman(arguments: &[&str]) -> Option<Said> {
     let mut command = Command::new("podman");
     command.args(arguments).stdin(Stdio::null()).output().ok()
 }
 
-fn text(said: &Said) -> String {
+pub(crate) fn text(said: &Said) -> String {
     String::from_utf8_lossy(&said.stdout).into_owned()
 }
 
 /// An image, removed in the end.
-struct Image(String);
+pub(crate) struct Image(pub(crate) String);
 
 impl Image {
-    /// `None` where Podman does not work.
-    fn new() -> Option<Self> {
+    /// `None` where Podman does not work. What an image would run is not what a check is.
+    pub(crate) fn new(name: &str) -> Option<Self> {
         podman(&["info"])?;
         let folder = TempDir::new().expect("a folder");
         let archive = folder.path().join("image.tar");
@@ -48,9 +53,9 @@ impl Image {
         let mut pack = Command::new("tar");
         pack.args(["--create", "--dereference", "--directory", "/", "--file"]).arg(&archive);
         assert!(pack.args(names).status().expect("tar").success());
-        let image = Self(format!("localhost/signalbox-test:{}", std::process::id()));
+        let image = Self(format!("localhost/signalbox-{name}:{}", std::process::id()));
         let archive = archive.display().to_string();
-        let imported = podman(&["import", "--quiet", &archive, &image.0])?;
+        let imported = podman(&["import", "--quiet", "--change", ENTRYPOINT, &archive, &image.0])?;
         let works = imported.status.success()
             && podman(&image.run(&["--rm"], &["/usr/bin/true"]))?.status.success();
         works.then_some(image)
@@ -59,9 +64,13 @@ impl Image {
 
 impl Image {
     /// The arguments that run a command in it, with limits that this process may set.
-    fn run<'a>(&'a self, further: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn run<'a>(&'a self, further: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
         let limits = ["--ulimit", "nofile=1000:1000", "--ulimit", "nproc=1000:1000"];
-        let run = [&["run", "--pull", "never", "--network", "none"][..], &limits, further];
+        let run = [
+            &["run", "--pull", "never", "--network", "none", "--entrypoint", ""][..],
+            &limits,
+            further,
+        ];
         [&run.concat()[..], &[&self.0], command].concat()
     }
 }
@@ -72,13 +81,13 @@ impl Drop for Image {
     }
 }
 
-/// The containers of checks.
-fn left(jobs: &Path) -> String {
-    let label = format!("label=signalbox.jobs={}", jobs.display());
+/// The containers with a label.
+pub(crate) fn left(label: &str) -> String {
+    let label = format!("label={label}");
     text(&podman(&["ps", "--all", "--quiet", "--filter", &label]).expect("podman"))
 }
 
-fn job(run: &[&str], time: Duration) -> Job {
+pub(crate) fn job(run: &[&str], time: Duration) -> Job {
     Job {
         run: run.iter().map(ToString::to_string).collect(),
         environment: vec![
@@ -92,32 +101,52 @@ fn job(run: &[&str], time: Duration) -> Job {
 }
 
 /// A sandbox of containers.
-struct Place {
-    folder: TempDir,
-    settings: SandboxSettings,
+pub(crate) struct Place {
+    pub(crate) folder: TempDir,
+    pub(crate) settings: SandboxSettings,
+    pub(crate) sandbox: Arc<dyn Sandbox>,
 }
 
 impl Place {
-    fn sandbox(&self) -> LocalSandbox {
-        let hidden = vec![self.folder.path().to_owned()];
-        LocalSandbox::new(self.settings.clone(), program(), hidden)
+    pub(crate) fn new(settings: SandboxSettings) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let hidden = vec![folder.path().to_owned()];
+        let sandbox = signalbox_sandbox::sandbox(settings.clone(), program(), hidden);
+        Self { folder, settings, sandbox }
     }
 
-    fn jobs(&self) -> PathBuf {
+    /// As the next process would.
+    pub(crate) fn restarted(self) -> Self {
+        let hidden = vec![self.folder.path().to_owned()];
+        let sandbox = signalbox_sandbox::sandbox(self.settings.clone(), program(), hidden);
+        Self { sandbox, ..self }
+    }
+
+    pub(crate) fn jobs(&self) -> PathBuf {
         self.folder.path().join("jobs")
     }
 
-    async fn run(&self, run: &[&str], time: Duration) -> (Result<Ran, NotRun>, String) {
+    /// The label of its containers.
+    pub(crate) fn label(&self) -> String {
+        if self.settings.container_host.is_empty() {
+            return format!("signalbox.jobs={}", self.jobs().display());
+        }
+        let place = std::fs::read_to_string(self.folder.path().join("jobs.place"));
+        format!("signalbox.place={}", place.as_deref().unwrap_or("none"))
+    }
+
+    pub(crate) async fn run(&self, run: &[&str], time: Duration) -> (Result<Ran, NotRun>, String) {
         let folder = JobFolder::new(&self.jobs().join("1-0")).expect("a folder");
         let (_never, mut stopped) = watch::channel(false);
         let output = Output::default();
-        let ran = self.sandbox().run(job(run, time), &folder, &mut stopped, &output).await;
+        std::fs::write(folder.checkout().join("old.xml"), "<old/>").expect("written");
+        let ran = self.sandbox.run(job(run, time), &folder, &mut stopped, &output).await;
         folder.clear().await;
-        assert_eq!(left(&self.jobs()), "", "no container is left");
+        assert_eq!(left(&self.label()), "", "no container is left");
         (ran, output.into_text())
     }
 
-    async fn sh(&self, script: &str) -> (Ended, String) {
+    pub(crate) async fn sh(&self, script: &str) -> (Ended, String) {
         let (ran, text) = self.run(&["sh", "-c", script], Duration::from_mins(1)).await;
         match ran {
             Ok(ran) => (ran.ended, text),
@@ -133,13 +162,9 @@ fn code(ended: &Ended) -> Option<i32> {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn checks_run_in_containers_and_leave_none() {
-    let Some(image) = Image::new() else {
-        not_tested("Podman does not run containers here");
-        return;
-    };
-    let settings = SandboxSettings {
+/// The settings of containers of an image, with low limits.
+pub(crate) fn settings(image: &Image) -> SandboxSettings {
+    SandboxSettings {
         backend: Backend::Container,
         container_engine: "podman".to_owned(),
         container_image: image.0.clone(),
@@ -147,12 +172,11 @@ async fn checks_run_in_containers_and_leave_none() {
         processes: 32,
         output_mib: 1,
         ..SandboxSettings::default()
-    };
-    let place = Place { folder: TempDir::new().expect("a folder"), settings };
-    let ready = place.sandbox().ready().await.expect("it is ready");
-    assert_eq!((ready.by.as_str(), ready.network), ("podman", false));
+    }
+}
 
-    // What a check sees, and may do.
+/// What a check in a container sees and may do, and how it ends.
+pub(crate) async fn a_check_is_isolated_and_ends(place: &Place) {
     let script = "echo \"$PASSED, $HOME, $TMPDIR\"; touch ~/x /tmp/x here; echo '<a/>' > r.xml; ls\n\
                   for place in / /usr /usr/bin /etc; do touch $place/x && echo \"WRITTEN $place\"; done\n\
                   id\n while read line; do case $line in Cap*|NoNew*) echo \"$line\";; esac; done \
@@ -161,16 +185,15 @@ async fn checks_run_in_containers_and_leave_none() {
     let ran = ran.expect("it ran");
     assert_eq!(code(&ran.ended), Some(7), "{text}");
     assert!(text.contains("a value with spaces, /home/check, /tmp\n"), "{text}");
-    assert!(text.contains("here\nr.xml\n") && !text.contains("WRITTEN"), "{text}");
+    assert!(text.contains("here\nold.xml\nr.xml\n") && !text.contains("WRITTEN"), "{text}");
     assert!(!text.contains("uid=0") && text.contains("NoNewPrivs:\t1"), "{text}");
     for line in text.lines().filter(|line| line.starts_with("Cap")) {
         assert!(line.ends_with("\t0000000000000000"), "no capability is left: {text}");
     }
     assert!(text.ends_with("lo\n"), "no network: {text}");
     let reports: Vec<&str> = ran.reports.files.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(reports, ["r.xml"]);
+    assert_eq!((reports, ran.reports.old), (vec!["old.xml", "r.xml"], 1));
 
-    // How a check ends.
     for status in [1, 125, 126, 127] {
         let (ended, text) = place.sh(&format!("exit {status}")).await;
         assert_eq!(code(&ended), Some(status), "its own exit code: {text}");
@@ -192,21 +215,32 @@ async fn checks_run_in_containers_and_leave_none() {
     let bomb = "n=0; while [ $n -lt 100 ]; do sleep 5 & n=$((n+1)); done; exit 3";
     let (_, text) = place.sh(bomb).await;
     assert!(text.to_lowercase().contains("fork"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_run_in_containers_and_leave_none() {
+    let Some(image) = Image::new("test") else {
+        not_tested("Podman does not run containers here");
+        return;
+    };
+    let place = Place::new(settings(&image));
+    let ready = place.sandbox.ready().await.expect("it is ready");
+    assert_eq!((ready.by.as_str(), ready.network), ("podman", false));
+    a_check_is_isolated_and_ends(&place).await;
 
     // A server that is gone: what it left is removed at the next start.
-    let label = format!("signalbox.jobs={}", place.jobs().display());
+    let label = place.label();
     let run = image.run(&["--detach", "--label", &label], &["/usr/bin/sleep", "1000"]);
     let started = podman(&run).expect("podman");
     assert!(started.status.success(), "{started:?}");
-    assert_ne!(left(&place.jobs()), "");
+    assert_ne!(left(&label), "");
     std::fs::create_dir_all(place.jobs()).expect("made");
-    place.sandbox().sweep(&place.jobs());
-    assert_eq!(left(&place.jobs()), "");
+    place.sandbox.sweep(&place.jobs());
+    assert_eq!(left(&label), "");
 
     // An image that is not there.
     let missing = "localhost/signalbox-test:missing".to_owned();
-    let settings = SandboxSettings { container_image: missing, ..place.settings.clone() };
-    let place = Place { settings, ..place };
-    let refused = place.sandbox().ready().await.expect_err("no image").to_string();
+    let place = Place::new(SandboxSettings { container_image: missing, ..place.settings });
+    let refused = place.sandbox.ready().await.expect_err("no image").to_string();
     assert!(refused.contains("podman pull localhost/signalbox-test:missing"), "{refused}");
 }

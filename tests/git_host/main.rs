@@ -5,6 +5,7 @@ mod agent;
 mod checks;
 mod checks_runner;
 mod containers;
+mod engine;
 mod faults;
 mod locks;
 mod proof;

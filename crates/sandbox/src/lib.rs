@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod agent;
+mod archive;
 mod bubblewrap;
 mod container;
 mod folder;
@@ -8,6 +9,7 @@ mod leftovers;
 mod local;
 mod output;
 mod process;
+mod remote;
 mod reports;
 mod sandbox;
 mod settings;
@@ -20,6 +22,6 @@ pub use local::LocalSandbox;
 pub use output::Output;
 pub use process::{Ended, NotRun};
 pub use reports::{Collected, report_pattern_problem};
-pub use sandbox::{Job, NotReady, Ran, Ready, Sandbox};
+pub use sandbox::{Job, NotReady, Ran, Ready, Sandbox, sandbox};
 pub use settings::{Backend, SandboxSettings, SettingProblem};
 pub use supervisor::supervise;

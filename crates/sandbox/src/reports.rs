@@ -1,6 +1,6 @@
 //! Reports that a check wrote: found in its checkout, and nowhere else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ pub(crate) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The most bytes of all of them.
 pub(crate) const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// The most directory entries that are read.
-const MAX_ENTRIES: usize = 200_000;
+pub(crate) const MAX_ENTRIES: usize = 200_000;
 /// The most folders below one another.
 const MAX_DEPTH: usize = 32;
 
@@ -62,17 +62,34 @@ fn mark(file: &Metadata) -> [i64; 3] {
 /// Names and paths of the files that fit one of the patterns, by name. Links are not followed, and
 /// `.git` is not searched.
 fn find(checkout: &Path, patterns: &[String]) -> Vec<(String, PathBuf)> {
-    let mut search = Search {
-        patterns: patterns
-            .iter()
-            .map(|it| it.split('/').filter(|it| *it != ".").collect())
-            .collect(),
-        entries: 0,
-        found: Vec::new(),
-    };
+    let mut search = Search { patterns: parse(patterns), entries: 0, found: Vec::new() };
     search.folder(checkout, &mut Vec::new());
     search.found.sort_unstable();
     search.found
+}
+
+/// The names of each pattern.
+pub(crate) fn parse(patterns: &[String]) -> Vec<Vec<&str>> {
+    patterns.iter().map(|it| it.split('/').filter(|it| *it != ".").collect()).collect()
+}
+
+/// The folders below which a file can fit, as few as possible: the names of each before its first
+/// wildcard.
+pub(crate) fn folders<'a>(patterns: &[Vec<&'a str>]) -> BTreeSet<Vec<&'a str>> {
+    let plain = |pattern: &Vec<&'a str>| -> Vec<&'a str> {
+        let folders = pattern.split_last().map(|(_, folders)| folders).unwrap_or_default();
+        folders.iter().copied().take_while(|name| !name.contains(['*', '?'])).collect()
+    };
+    let all: BTreeSet<Vec<&str>> = patterns.iter().map(plain).collect();
+    let is_below =
+        |folder: &Vec<&str>, other: &Vec<&str>| folder != other && folder.starts_with(other);
+    all.iter().filter(|it| !all.iter().any(|other| is_below(it, other))).cloned().collect()
+}
+
+/// Whether the path of a file fits one of the patterns, and is where reports are searched.
+pub(crate) fn is_report(patterns: &[Vec<&str>], names: &[String]) -> bool {
+    let is_searched = names.len() <= MAX_DEPTH && names.first().is_some_and(|name| name != ".git");
+    is_searched && patterns.iter().any(|pattern| fits(pattern, names))
 }
 
 /// The reports of a check. Files that have not changed since `before` are old.
@@ -214,6 +231,19 @@ mod tests {
         fs::write(path.join("new.xml"), "new").expect("written");
         let found = collect(path, &all, &there);
         assert_eq!((found.files.len(), found.old), (4, 3), "the check wrote one of them");
+    }
+
+    #[test]
+    fn only_folders_that_can_hold_reports_are_searched() {
+        let found = |patterns: &[&str]| {
+            let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+            let parsed = parse(&patterns);
+            folders(&parsed).iter().map(|it| it.join("/")).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&["target/nextest/**/junit.xml"]), ["target/nextest"]);
+        assert_eq!(found(&["./a/b/*.xml", "a/b/c/d.xml", "e/?/f.xml"]), ["a/b", "e"]);
+        assert_eq!(found(&["junit.xml", "a/b/*.xml"]), [""], "the checkout has all of them");
+        assert_eq!(found(&[]), [""; 0]);
     }
 
     #[test]

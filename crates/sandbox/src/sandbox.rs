@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,7 +11,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::{Collected, Ended, JobFolder, NotRun, Output};
+use crate::remote::EngineSandbox;
+use crate::{
+    AgentSandbox, Backend, Collected, Ended, JobFolder, LocalSandbox, NotRun, Output,
+    SandboxSettings,
+};
 
 /// One check of one candidate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -79,4 +84,23 @@ pub trait Sandbox: Send + Sync {
     /// Ends what a crashed server has left running in a folder of jobs, and removes what is in it.
     /// For the start of the only server that uses the folder.
     fn sweep(&self, folder: &Path);
+}
+
+/// The sandbox of these settings. `supervisor` is a program that calls
+/// [`supervise`](crate::supervise) first of all, such as this one. `hidden` are paths that no check may
+/// see: the data folder, the database, files with keys.
+pub fn sandbox(
+    settings: SandboxSettings,
+    supervisor: PathBuf,
+    hidden: Vec<PathBuf>,
+) -> Arc<dyn Sandbox> {
+    match settings.backend {
+        Backend::Agent => Arc::new(AgentSandbox::new(settings.agent_socket)),
+        Backend::Container if !settings.container_host.is_empty() => {
+            Arc::new(EngineSandbox::new(settings))
+        }
+        Backend::Auto | Backend::Bubblewrap | Backend::Container | Backend::None => {
+            Arc::new(LocalSandbox::new(settings, supervisor, hidden))
+        }
+    }
 }

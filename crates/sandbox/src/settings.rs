@@ -49,6 +49,13 @@ pub struct SandboxSettings {
     pub container_engine: String,
     /// With `container`: the image in which checks run. It is never pulled.
     pub container_image: String,
+    /// With `container`: the API of the engine, `unix:///path` or `tcp://host:port` with TLS.
+    /// Checkouts are sent to it, so it may be on another machine. Empty: the program of an engine on
+    /// this machine.
+    pub container_host: String,
+    /// With `tcp://` in `container_host`: the folder with `ca.pem`, `cert.pem` and `key.pem`, which
+    /// prove the engine to the server and the server to the engine.
+    pub container_tls: PathBuf,
     /// Whether checks run without isolation, with all rights of the server.
     #[serde(deserialize_with = "boolean")]
     pub unsafe_local: bool,
@@ -77,6 +84,8 @@ impl Default for SandboxSettings {
             agent_socket: PathBuf::from(crate::AGENT_SOCKET),
             container_engine: "auto".to_owned(),
             container_image: String::new(),
+            container_host: String::new(),
+            container_tls: PathBuf::new(),
             unsafe_local: false,
             network: false,
             memory_mib: 8_192,
@@ -134,6 +143,9 @@ impl SandboxSettings {
         if let Some(rule) = image_problem(self.backend, &self.container_image) {
             return wrong("container_image", rule.to_owned());
         }
+        if let Some((key, rule)) = self.host_problem() {
+            return wrong(key, rule);
+        }
         if self.memory_mib != 0 && self.memory_mib < 16 {
             let problem = format!("must be 0 or at least 16, but is {}", self.memory_mib);
             return wrong("memory_mib", problem);
@@ -156,6 +168,53 @@ impl SandboxSettings {
         }
         None
     }
+}
+
+impl SandboxSettings {
+    /// The setting of an engine's API that breaks a rule, and the rule.
+    fn host_problem(&self) -> Option<(&'static str, String)> {
+        let (host, tls) = (self.container_host.as_str(), self.container_tls.as_path());
+        let has_tls = !tls.as_os_str().is_empty();
+        if has_tls && !tls.is_absolute() {
+            return Some(("container_tls", "must be an absolute path".to_owned()));
+        }
+        let is_tcp = match (host.strip_prefix("unix://"), host.strip_prefix("tcp://")) {
+            (Some(path), _) if path.starts_with('/') => false,
+            (_, Some(address)) if is_address(address) => true,
+            _ if host.is_empty() => false,
+            _ => {
+                let rule = format!("must be unix:///path or tcp://host:port, but is {host:?}");
+                return Some(("container_host", rule));
+            }
+        };
+        if is_tcp != has_tls {
+            let rule = if is_tcp {
+                "must be set with a container_host of tcp://: without TLS, every machine of the network \
+                 could use the engine"
+            } else {
+                "must be empty without a container_host of tcp://"
+            };
+            return Some(("container_tls", rule.to_owned()));
+        }
+        if !host.is_empty() && self.backend != Backend::Container {
+            let rule = "must be empty with a backend other than container";
+            return Some(("container_host", rule.to_owned()));
+        }
+        if !host.is_empty() && !self.read_only_paths.is_empty() {
+            let rule = "must be empty with container_host: the engine may be on another machine";
+            return Some(("read_only_paths", rule.to_owned()));
+        }
+        None
+    }
+}
+
+/// Whether this is `host:port`.
+fn is_address(text: &str) -> bool {
+    let is_host = |host: &str| {
+        !host.is_empty()
+            && host.chars().all(|it| it.is_ascii_alphanumeric() || "-.[]:".contains(it))
+    };
+    text.rsplit_once(':').is_some_and(|(host, port)| is_host(host) && port.parse::<u16>().is_ok())
 }
 
 /// The rule that an image breaks. Its name is an argument of the engine.
@@ -222,6 +281,28 @@ mod tests {
         let image = "registry.acme.test:5000/ci/rust:1.95@sha256:0123".to_owned();
         assert_eq!(refusal(|it| it.container_image = image), "");
         assert!(refusal(|it| it.container_engine = "lxc".to_owned()).contains("lxc"));
+        let at = |host: &str, tls: &str| {
+            let (host, tls) = (host.to_owned(), PathBuf::from(tls));
+            refusal(move |it| {
+                it.backend = Backend::Container;
+                it.container_image = "rust:1.95".to_owned();
+                (it.container_host, it.container_tls) = (host, tls);
+            })
+        };
+        assert_eq!(at("unix:///run/podman/podman.sock", ""), "");
+        assert_eq!(at("tcp://builder.acme.test:2376", "/etc/signalbox/engine"), "");
+        assert_eq!(at("tcp://[fd00::7]:2376", "/etc/signalbox/engine"), "");
+        for host in ["podman", "unix://run", "http://a:2375", "tcp://a", "tcp://a:b", "ssh://a"] {
+            assert!(at(host, "").starts_with("container_host: must be unix:///path"), "{host}");
+        }
+        let said = at("tcp://builder:2375", "");
+        assert!(said.starts_with("container_tls: must be set"), "{said}");
+        let said = at("unix:///run/podman.sock", "/etc/engine");
+        assert!(said.starts_with("container_tls: must be empty"), "{said}");
+        let said = at("tcp://builder:2376", "engine");
+        assert_eq!(said, "container_tls: must be an absolute path");
+        let said = refusal(|it| it.container_host = "unix:///run/podman.sock".to_owned());
+        assert!(said.starts_with("container_host: must be empty"), "{said}");
         let said = refusal(|it| it.agent_socket = PathBuf::from("agent.sock"));
         assert_eq!(said, "agent_socket: must be an absolute path");
         for id in [0, 999, u32::MAX] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use signalbox_config::Config;
 use signalbox_domain::ports::Stores;
-use signalbox_sandbox::{AgentSandbox, Backend, LocalSandbox, Sandbox};
+use signalbox_sandbox::{Backend, Sandbox};
 
 use super::Finding;
 
@@ -13,12 +13,9 @@ const NAME: &str = "sandbox";
 
 /// The sandbox of a configuration. Its supervisor is this program.
 pub fn sandbox(config: &Config) -> Arc<dyn Sandbox> {
-    if config.sandbox.backend == Backend::Agent {
-        return Arc::new(AgentSandbox::new(config.sandbox.agent_socket.clone()));
-    }
     // Also when its file was replaced meanwhile, this is the program that runs.
     let supervisor = PathBuf::from("/proc/self/exe");
-    Arc::new(LocalSandbox::new(config.sandbox.clone(), supervisor, config.hidden_paths()))
+    signalbox_sandbox::sandbox(config.sandbox.clone(), supervisor, config.hidden_paths())
 }
 
 /// Whether checks run, and what they could reach.

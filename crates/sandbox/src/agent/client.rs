@@ -11,10 +11,8 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 
-use super::checkout;
-use super::wire::{
-    AHEAD, Answer, Done, Frame, Frames, Kind, PATIENCE, PROTOCOL, Report, Request, write,
-};
+use super::wire::{Answer, Done, Frame, Frames, Kind, PATIENCE, PROTOCOL, Report, Request, write};
+use crate::archive::{self, AHEAD};
 use crate::reports::{MAX_BYTES, MAX_FILE_BYTES, MAX_FILES};
 use crate::{
     Collected, Ended, Job, JobFolder, NotReady, NotRun, Output, Ran, Ready, Sandbox, folder,
@@ -83,7 +81,7 @@ impl AgentSandbox {
 async fn send(folder: &JobFolder, writer: &mut OwnedWriteHalf) -> io::Result<()> {
     let (sender, mut pieces) = mpsc::channel(AHEAD);
     let checkout = folder.checkout();
-    let packing = spawn_blocking(move || checkout::pack(&checkout, sender));
+    let packing = spawn_blocking(move || archive::pack(&checkout, None, sender));
     while let Some(piece) = pieces.recv().await {
         write(writer, Kind::Bytes, &piece).await?;
     }

@@ -5,7 +5,6 @@
 //! the agent is gone, the server runs the job again. The kernel tells both sides the user of the
 //! other. A job brings its checkout with it, so that the agent reads nothing of the server.
 
-mod checkout;
 mod client;
 mod server;
 mod wire;

@@ -15,10 +15,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use super::checkout;
 use super::wire::{
-    AHEAD, Answer, Done, End, Frame, Frames, Kind, PATIENCE, PROTOCOL, Report, Request, write,
+    Answer, Done, End, Frame, Frames, Kind, PATIENCE, PROTOCOL, Report, Request, write,
 };
+use crate::archive::{self, AHEAD};
 use crate::container::OF_ENGINES;
 use crate::{Collected, Ended, Job, JobFolder, NotRun, Output, Ran, Sandbox};
 
@@ -243,7 +243,7 @@ async fn receive(
 ) -> io::Result<()> {
     let (sender, pieces) = mpsc::channel(AHEAD);
     let checkout = folder.checkout();
-    let unpacking = spawn_blocking(move || checkout::unpack(pieces, &checkout));
+    let unpacking = spawn_blocking(move || archive::unpack(pieces, &checkout));
     let passed_on = tokio::select! {
         passed_on = pass_on(frames, sender) => passed_on,
         _ = stopping.wait_for(|stop| *stop) => Err(stopped()),

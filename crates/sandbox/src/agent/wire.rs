@@ -11,14 +11,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::archive::AHEAD;
 use crate::{Ended, Job, NotRun, Ready};
 
 /// The version of what follows. A server and an agent of different ones refuse each other.
 pub(super) const PROTOCOL: u32 = 1;
 /// The most bytes of a frame.
 const MAX_FRAME: usize = 1024 * 1024;
-/// How many frames or pieces of a checkout are read ahead.
-pub(super) const AHEAD: usize = 8;
 /// How long the first frame may take.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 

@@ -1,24 +1,66 @@
-//! How a checkout is sent to an agent: as a tar archive in pieces.
+//! A checkout on its way to what runs its check: a tar archive in pieces.
 
+use std::fs;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
 
 /// The bytes of a piece.
 const PIECE: usize = 256 * 1024;
+/// How many pieces, or frames of an agent, are read ahead.
+pub(crate) const AHEAD: usize = 8;
 
-/// Packs a folder with all that is in it. Links stay links.
-pub(super) fn pack(folder: &Path, to: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
-    let mut archive = tar::Builder::new(io::BufWriter::with_capacity(PIECE, Pieces(to)));
-    archive.follow_symlinks(false);
-    archive.append_dir_all(".", folder)?;
+/// Packs a folder with all that is in it, as the files of `owner`, a user and a group, if there is
+/// one. Links stay links.
+pub(crate) fn pack(folder: &Path, owner: Option<u32>, to: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+    let pieces = io::BufWriter::with_capacity(PIECE, Pieces(to));
+    let mut archive = tar::Builder::new(pieces);
+    // Folders before what is in them, without recursion: they may be nested deeply.
+    let mut waiting = vec![(folder.to_owned(), PathBuf::from("."))];
+    while let Some((path, name)) = waiting.pop() {
+        let metadata = fs::symlink_metadata(&path)?;
+        let mut header = tar::Header::new_gnu();
+        header.set_metadata(&metadata);
+        if let Some(owner) = owner {
+            header.set_uid(owner.into());
+            header.set_gid(owner.into());
+        }
+        if metadata.is_dir() {
+            archive.append_data(&mut header, &name, io::empty())?;
+            for entry in fs::read_dir(&path)? {
+                let entry = entry?;
+                waiting.push((entry.path(), name.join(entry.file_name())));
+            }
+        } else if metadata.is_symlink() {
+            append_link(&mut archive, &mut header, &name, &fs::read_link(&path)?)?;
+        } else if metadata.is_file() {
+            archive.append_data(&mut header, &name, fs::File::open(&path)?)?;
+        }
+    }
     archive.into_inner()?.flush()
 }
 
+/// Appends a symbolic link, whose target stays as it is written where the header has room for it.
+fn append_link<W: Write>(
+    archive: &mut tar::Builder<W>,
+    header: &mut tar::Header,
+    name: &Path,
+    target: &Path,
+) -> io::Result<()> {
+    header.set_size(0);
+    let is_short = header.set_path(name).is_ok();
+    if is_short && header.set_link_name_literal(target.as_os_str().as_bytes()).is_ok() {
+        header.set_cksum();
+        return archive.append(header, io::empty());
+    }
+    archive.append_link(header, name, target)
+}
+
 /// Unpacks it into a folder, and nowhere else. The files belong to this user.
-pub(super) fn unpack(from: mpsc::Receiver<Vec<u8>>, folder: &Path) -> io::Result<()> {
-    let mut pieces = Received { from, piece: Vec::new(), read: 0 };
+pub(crate) fn unpack(from: mpsc::Receiver<Vec<u8>>, folder: &Path) -> io::Result<()> {
+    let mut pieces = Received::of(from);
     let mut archive = tar::Archive::new(&mut pieces);
     // Without bits that change users.
     archive.set_preserve_permissions(false);
@@ -44,10 +86,17 @@ impl Write for Pieces {
     }
 }
 
-struct Received {
+/// An archive that arrives in pieces, for a thread that may wait.
+pub(crate) struct Received {
     from: mpsc::Receiver<Vec<u8>>,
     piece: Vec<u8>,
     read: usize,
+}
+
+impl Received {
+    pub(crate) const fn of(from: mpsc::Receiver<Vec<u8>>) -> Self {
+        Self { from, piece: Vec::new(), read: 0 }
+    }
 }
 
 impl Read for Received {
@@ -85,10 +134,12 @@ mod tests {
         fs::write(here.join("run"), "#!/bin/sh\n").expect("written");
         fs::set_permissions(here.join("run"), Permissions::from_mode(0o755)).expect("set");
         symlink("/etc/passwd", here.join("link")).expect("a link");
+        symlink("a//b/./c/", here.join("odd")).expect("a link");
+        symlink("x".repeat(300), here.join("long")).expect("a link");
         let (sender, receiver) = mpsc::channel(2);
         let packing = {
             let here = here.clone();
-            std::thread::spawn(move || pack(&here, sender))
+            std::thread::spawn(move || pack(&here, None, sender))
         };
         unpack(receiver, &there).expect("unpacked");
         packing.join().expect("no panic").expect("packed");
@@ -97,6 +148,11 @@ mod tests {
         let mode = fs::metadata(there.join("run")).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o755);
         assert_eq!(fs::read_link(there.join("link")).expect("a link"), Path::new("/etc/passwd"));
+        // Git compares the text of a link, which a path of the standard library does not.
+        let odd = fs::read_link(there.join("odd")).expect("a link");
+        assert_eq!(odd.as_os_str(), "a//b/./c/");
+        let long = fs::read_link(there.join("long")).expect("a link");
+        assert_eq!(long.as_os_str().len(), 300);
     }
 
     #[test]

@@ -1,0 +1,96 @@
+//! What is asked of an engine, beside running a container.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bollard::query_parameters::{ListContainersOptions, RemoveContainerOptions};
+use bollard::{API_DEFAULT_VERSION, Docker};
+
+use super::Left;
+use crate::SandboxSettings;
+
+/// The label of a container: whose it is.
+pub(super) const LABEL: &str = "signalbox.place";
+/// How long an engine may take for what is not a check, in seconds.
+const PATIENCE: u64 = 60;
+
+/// What an error means, in words that do not depend on the kind of engine.
+pub(super) fn words(error: &Error) -> String {
+    match error {
+        Error::DockerResponseServerError { status_code, message } => {
+            let line = message.lines().next().unwrap_or_default();
+            format!("{line} (status {status_code})")
+        }
+        Error::SocketNotFoundError(path) => format!("there is no socket {path}"),
+        Error::RequestTimeoutError => "it does not answer".to_owned(),
+        Error::CertPathError { path } => format!("cannot read {}", path.display()),
+        // The error of the client says only that it is one.
+        error => {
+            let mut words = error.to_string();
+            let mut source = std::error::Error::source(error);
+            while let Some(error) = source {
+                words = error.to_string();
+                source = error.source();
+            }
+            words
+        }
+    }
+}
+
+/// The engine of the settings, in the newest version of the API that both know.
+pub(super) async fn connect(settings: &SandboxSettings) -> Result<Docker, String> {
+    let (host, tls) = (settings.container_host.as_str(), &settings.container_tls);
+    let docker = if host.starts_with("tcp://") {
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let [key, cert, ca] = ["key.pem", "cert.pem", "ca.pem"].map(|name| tls.join(name));
+        Docker::connect_with_ssl(host, &key, &cert, &ca, PATIENCE, API_DEFAULT_VERSION)
+    } else {
+        Docker::connect_with_unix(host, PATIENCE, API_DEFAULT_VERSION)
+    };
+    let docker = docker.map_err(|error| words(&error))?;
+    docker.negotiate_version().await.map_err(|error| words(&error))
+}
+
+/// The same engine, for a request that may take so long.
+pub(super) fn patient(docker: &Docker, time: Duration) -> Docker {
+    docker.clone().with_timeout(time)
+}
+
+/// Whether the image of the settings is there. It is never pulled.
+pub(super) async fn has_image(docker: &Docker, image: &str) -> Result<(), String> {
+    let found = docker.inspect_image(image).await.map_err(|error| match error {
+        Error::DockerResponseServerError { status_code: 404, .. } => {
+            format!("it has no image {image}: pull it there")
+        }
+        error => words(&error),
+    })?;
+    let volumes = found.config.and_then(|config| config.volumes).unwrap_or_default();
+    if volumes.is_empty() {
+        return Ok(());
+    }
+    // They would be writable, and are not what a check may use.
+    Err(format!("the image {image} has volumes: use one without"))
+}
+
+/// The names of all containers of a place.
+pub(super) async fn containers(docker: &Docker, place: &str) -> Result<Vec<String>, String> {
+    let filters = HashMap::from([("label".to_owned(), vec![format!("{LABEL}={place}")])]);
+    let options = ListContainersOptions { all: true, filters: Some(filters), ..Default::default() };
+    let found = docker.list_containers(Some(options)).await.map_err(|error| words(&error))?;
+    let names = found.into_iter().filter_map(|it| it.names?.into_iter().next());
+    Ok(names.map(|name| name.trim_start_matches('/').to_owned()).collect())
+}
+
+/// Removes a container, with what still runs in it and its volumes; or remembers it.
+pub(super) async fn remove(docker: &Docker, name: &str, left: &Left) {
+    let options = RemoveContainerOptions { v: true, force: true, link: false };
+    match docker.remove_container(name, Some(options)).await {
+        Ok(()) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => {}
+        Err(error) => {
+            let error = words(&error);
+            tracing::warn!(container = name, error, "could not remove the container of a check");
+            left.add(name);
+        }
+    }
+}

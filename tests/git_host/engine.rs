@@ -1,0 +1,204 @@
+//! Checks in containers of an engine that is reached by its API: a service of Podman.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use signalbox_sandbox::{Ended, JobFolder, NotRun, Output, Ran, SandboxSettings};
+use signalbox_tests::not_tested;
+use tempfile::TempDir;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+
+use crate::containers::{
+    Image, Place, a_check_is_isolated_and_ends, job, left, podman, settings, text,
+};
+
+/// A service of Podman, ended in the end.
+struct Service {
+    folder: TempDir,
+    process: Child,
+}
+
+impl Service {
+    async fn start() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let process = Self::process(&folder.path().join("podman.sock"));
+        let service = Self { folder, process };
+        service.until_it_answers().await;
+        service
+    }
+
+    fn process(socket: &Path) -> Child {
+        let mut command = Command::new("podman");
+        command.args(["system", "service", "--time", "0"]);
+        command.arg(format!("unix://{}", socket.display()));
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("podman")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("podman.sock")
+    }
+
+    fn host(&self) -> String {
+        format!("unix://{}", self.socket().display())
+    }
+
+    async fn until_it_answers(&self) {
+        tokio::time::timeout(Duration::from_secs(30), async {
+            while UnixStream::connect(self.socket()).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await
+        .expect("Podman listens");
+    }
+
+    fn end(&mut self) {
+        self.process.kill().expect("killed");
+        self.process.wait().expect("ended");
+        drop(std::fs::remove_file(self.socket()));
+    }
+
+    async fn again(&mut self) {
+        self.process = Self::process(&self.socket());
+        self.until_it_answers().await;
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+fn with_host(image: &Image, host: String) -> SandboxSettings {
+    SandboxSettings { container_host: host, ..settings(image) }
+}
+
+/// A program of a container is running: it has printed something.
+async fn until_it_prints(output: &Output) {
+    while output.is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_run_by_the_api_of_an_engine_and_leave_nothing_there() {
+    let Some(image) = Image::new("engine") else {
+        not_tested("Podman does not run containers here");
+        return;
+    };
+    let mut service = Service::start().await;
+    let place = Place::new(with_host(&image, service.host()));
+    std::fs::create_dir_all(place.jobs()).expect("made");
+    place.sandbox.sweep(&place.jobs());
+    let ready = place.sandbox.ready().await.expect("it is ready");
+    let by = format!("containers of the engine at {}", service.host());
+    assert_eq!((ready.by, ready.network), (by, false));
+    let label = place.label();
+    assert!(!label.ends_with("=none"), "{label}");
+    a_check_is_isolated_and_ends(&place).await;
+    let volumes = podman(&["volume", "ls", "--quiet", "--filter", "dangling=true"]).expect("asked");
+
+    // What is sent is what the check finds: modes, links, its own user.
+    let folder = JobFolder::new(&place.jobs().join("2-0")).expect("a folder");
+    let checkout = folder.checkout();
+    std::fs::write(checkout.join("run"), "#!/usr/bin/sh\necho \"it ran\"\n").expect("written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(checkout.join("run"), mode).expect("set");
+    std::os::unix::fs::symlink("run", checkout.join("link")).expect("a link");
+    std::fs::create_dir_all(checkout.join("a/b")).expect("made");
+    std::fs::write(checkout.join("a/b/deep"), vec![b'x'; 3_000_000]).expect("written");
+    let script = "./link; head -c 3 a/b/deep; : > a/b/deep && echo; echo '<r/>' > a/r.xml; \
+                  ln -s /etc/passwd l.xml; exec > /dev/null 2>&1; sleep 0.1; exit 5";
+    let mut job = job(&["sh", "-c", script], Duration::from_mins(1));
+    job.reports = vec!["a/**/r.xml".to_owned(), "*.xml".to_owned(), "none/*.xml".to_owned()];
+    let (_never, mut stopped) = watch::channel(false);
+    let output = Output::default();
+    let ran = place.sandbox.run(job, &folder, &mut stopped, &output).await;
+    let output = output.into_text();
+    let ran = ran.unwrap_or_else(|error| panic!("{error:?}: {output}"));
+    assert_eq!(output, "it ran\nxxx\n");
+    let Ended::Exited(status) = ran.ended else { panic!("{:?}", ran.ended) };
+    assert_eq!(status.code(), Some(5), "also when it prints to nothing");
+    let names: Vec<&str> = ran.reports.files.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["a/r.xml"], "a link leads nowhere");
+    folder.clear().await;
+
+    // Its result is not wanted any more; and its caller is gone.
+    for is_stopped in [true, false] {
+        let folder = JobFolder::new(&place.jobs().join("3-0")).expect("a folder");
+        let (stop, mut stopped) = watch::channel(false);
+        let output = Output::default();
+        let script = "echo begun; sleep 1000";
+        let job = crate::containers::job(&["sh", "-c", script], Duration::from_mins(9));
+        let run = place.sandbox.run(job, &folder, &mut stopped, &output);
+        let begun = async {
+            until_it_prints(&output).await;
+            if is_stopped {
+                stop.send(true).expect("it listens");
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            ran = run => assert!(matches!(ran, Ok(Ran { ended: Ended::Stopped, .. }))),
+            () = begun => assert!(!is_stopped),
+        }
+        tokio::time::timeout(Duration::from_secs(30), async {
+            while !left(&label).is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await
+        .expect("it is removed");
+    }
+
+    // An engine that ends while a check runs: the check has no result, and its container is removed
+    // when there is an engine again.
+    let folder = JobFolder::new(&place.jobs().join("4-0")).expect("a folder");
+    let (_never, mut stopped) = watch::channel(false);
+    let output = Output::default();
+    let job =
+        crate::containers::job(&["sh", "-c", "echo begun; sleep 1000"], Duration::from_mins(9));
+    let run = place.sandbox.run(job, &folder, &mut stopped, &output);
+    let end = async {
+        until_it_prints(&output).await;
+        service.end();
+    };
+    let (ran, ()) = tokio::join!(run, end);
+    let Err(NotRun::Machine(error)) = ran.map(|ran| ran.ended) else { panic!("a result") };
+    assert!(error.to_string().starts_with("the container engine at unix://"), "{error}");
+    assert_ne!(left(&label), "", "its container is still there");
+    let refused = place.sandbox.ready().await.expect_err("no engine").to_string();
+    assert!(refused.contains("the container engine at unix://"), "{refused}");
+    service.again().await;
+    place.sandbox.ready().await.expect("it is ready");
+    assert_eq!(left(&label), "");
+    folder.clear().await;
+
+    // A server that is gone: the next process of the same place removes what it left, and nothing of
+    // another.
+    let other = "signalbox.place=another";
+    for label in [label.as_str(), other] {
+        let run = image.run(&["--detach", "--label", label], &["/usr/bin/sleep", "1000"]);
+        assert!(podman(&run).expect("podman").status.success());
+    }
+    let place = place.restarted();
+    place.sandbox.sweep(&place.jobs());
+    assert_ne!(left(&label), "", "not before the engine is known to work");
+    place.sandbox.ready().await.expect("it is ready");
+    assert_eq!(left(&label), "");
+    assert_ne!(left(other), "");
+    podman(&["rm", "--force", left(other).trim()]);
+    let now = podman(&["volume", "ls", "--quiet", "--filter", "dangling=true"]).expect("asked");
+    assert_eq!(text(&now), text(&volumes), "no volume is left");
+
+    // An image that is not there.
+    let missing = "localhost/signalbox-engine:missing".to_owned();
+    let place = Place::new(SandboxSettings { container_image: missing, ..place.settings });
+    let refused = place.sandbox.ready().await.expect_err("no image").to_string();
+    assert!(refused.ends_with("has no image localhost/signalbox-engine:missing: pull it there"));
+}
