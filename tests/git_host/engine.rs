@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use signalbox_sandbox::{Ended, JobFolder, NotRun, Output, Ran, SandboxSettings};
-use signalbox_tests::not_tested;
+use signalbox_tests::{free_port, not_tested};
 use tempfile::TempDir;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
@@ -201,4 +201,99 @@ async fn checks_run_by_the_api_of_an_engine_and_leave_nothing_there() {
     let place = Place::new(SandboxSettings { container_image: missing, ..place.settings });
     let refused = place.sandbox.ready().await.expect_err("no image").to_string();
     assert!(refused.ends_with("has no image localhost/signalbox-engine:missing: pull it there"));
+}
+
+/// Keys of an engine and of a server, signed by an authority of their own, in this folder.
+fn keys(folder: &Path) {
+    let openssl = |arguments: &str| {
+        let mut command = Command::new("openssl");
+        let done = command.args(arguments.split(' ')).current_dir(folder).output();
+        let done = done.expect("openssl can be run");
+        assert!(done.status.success(), "{arguments}: {done:?}");
+    };
+    let new = "-newkey rsa:2048 -nodes -days 2";
+    openssl(&format!("req -x509 {new} -subj /CN=authority -keyout ca-key.pem -out ca.pem"));
+    std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1\n").expect("written");
+    for name in ["engine", "server"] {
+        openssl(&format!("req {new} -subj /CN={name} -keyout {name}-key.pem -out {name}.csr"));
+        openssl(&format!(
+            "x509 -req -days 2 -in {name}.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial \
+             -extfile names -out {name}.pem"
+        ));
+    }
+}
+
+/// An nginx before an engine, which only talks with those that have a key of the authority.
+fn nginx(folder: &Path, port: u16, engine: &Path) -> Option<Child> {
+    let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"];
+    let program = program.iter().find(|it| Path::new(it).exists())?;
+    let here = folder.display();
+    let user = if signalbox_tests::is_root() { "user root;\n" } else { "" };
+    let config = format!(
+        "{user}daemon off; pid {here}/nginx.pid; error_log {here}/error.log; events {{}}\n\
+         http {{ access_log off; client_body_temp_path {here}/body; proxy_temp_path {here}/proxy;\n\
+         fastcgi_temp_path {here}/f; uwsgi_temp_path {here}/u; scgi_temp_path {here}/s;\n\
+         server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {here}/engine.pem;\n\
+         ssl_certificate_key {here}/engine-key.pem; ssl_client_certificate {here}/ca.pem;\n\
+         ssl_verify_client on; client_max_body_size 0;\n\
+         location / {{ proxy_pass http://unix:{}; proxy_http_version 1.1; proxy_buffering off;\n\
+         proxy_request_buffering off; proxy_read_timeout 1h; }} }} }}\n",
+        engine.display()
+    );
+    let file = folder.join("nginx.conf");
+    std::fs::write(&file, config).expect("written");
+    let mut command = Command::new(program);
+    Some(command.arg("-c").arg(&file).stdin(Stdio::null()).spawn().expect("nginx"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_of_another_machine_is_reached_with_keys_of_both() {
+    let Some(image) = Image::new("remote") else {
+        not_tested("Podman does not run containers here");
+        return;
+    };
+    let service = Service::start().await;
+    let folder = TempDir::new().expect("a folder");
+    keys(folder.path());
+    let port = free_port();
+    let Some(mut nginx) = nginx(folder.path(), port, &service.socket()) else {
+        not_tested("nginx is not installed");
+        return;
+    };
+    let tls = folder.path().join("tls");
+    std::fs::create_dir(&tls).expect("made");
+    let copy = |from: &str, to: &str| {
+        std::fs::copy(folder.path().join(from), tls.join(to)).expect("copied");
+    };
+    copy("ca.pem", "ca.pem");
+    copy("server.pem", "cert.pem");
+    copy("server-key.pem", "key.pem");
+    tokio::time::timeout(Duration::from_secs(30), async {
+        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("nginx listens");
+    let host = format!("tcp://127.0.0.1:{port}");
+    let settings = SandboxSettings { container_tls: tls.clone(), ..with_host(&image, host) };
+    let place = Place::new(settings.clone());
+    place.sandbox.ready().await.expect("it is ready");
+    let (ended, text) = place.sh("echo over the network; exit 4").await;
+    let Ended::Exited(status) = ended else { panic!("{ended:?}") };
+    assert_eq!((status.code(), text.as_str()), (Some(4), "over the network\n"));
+
+    // Another authority's engine is not trusted with a checkout.
+    let other = TempDir::new().expect("a folder");
+    keys(other.path());
+    std::fs::copy(other.path().join("ca.pem"), tls.join("ca.pem")).expect("copied");
+    let refused =
+        Place::new(settings.clone()).sandbox.ready().await.expect_err("another authority");
+    assert!(refused.to_string().contains("certificate"), "{refused}");
+    std::fs::remove_file(tls.join("key.pem")).expect("removed");
+    copy("ca.pem", "ca.pem");
+    let refused = Place::new(settings).sandbox.ready().await.expect_err("no key").to_string();
+    assert!(refused.starts_with("checks are refused: the container engine at tcp://"), "{refused}");
+    drop(Command::new("kill").arg(nginx.id().to_string()).status());
+    drop(nginx.wait());
 }
