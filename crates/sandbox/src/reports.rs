@@ -73,12 +73,11 @@ pub(crate) fn parse(patterns: &[String]) -> Vec<Vec<&str>> {
     patterns.iter().map(|it| it.split('/').filter(|it| *it != ".").collect()).collect()
 }
 
-/// The folders below which a file can fit, as few as possible: the names of each before its first
-/// wildcard.
+/// The folders and files at or below which a file can fit, as few as possible: the names of each
+/// pattern before its first wildcard.
 pub(crate) fn folders<'a>(patterns: &[Vec<&'a str>]) -> BTreeSet<Vec<&'a str>> {
     let plain = |pattern: &Vec<&'a str>| -> Vec<&'a str> {
-        let folders = pattern.split_last().map(|(_, folders)| folders).unwrap_or_default();
-        folders.iter().copied().take_while(|name| !name.contains(['*', '?'])).collect()
+        pattern.iter().copied().take_while(|name| !name.contains(['*', '?'])).collect()
     };
     let all: BTreeSet<Vec<&str>> = patterns.iter().map(plain).collect();
     let is_below =
@@ -242,7 +241,8 @@ mod tests {
         };
         assert_eq!(found(&["target/nextest/**/junit.xml"]), ["target/nextest"]);
         assert_eq!(found(&["./a/b/*.xml", "a/b/c/d.xml", "e/?/f.xml"]), ["a/b", "e"]);
-        assert_eq!(found(&["junit.xml", "a/b/*.xml"]), [""], "the checkout has all of them");
+        assert_eq!(found(&["junit.xml", "a/b"]), ["a/b", "junit.xml"]);
+        assert_eq!(found(&["*.xml", "a/b/*.xml"]), [""], "the checkout has all of them");
         assert_eq!(found(&[]), [""; 0]);
     }
 

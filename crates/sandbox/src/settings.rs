@@ -53,8 +53,8 @@ pub struct SandboxSettings {
     /// Checkouts are sent to it, so it may be on another machine. Empty: the program of an engine on
     /// this machine.
     pub container_host: String,
-    /// With `tcp://` in `container_host`: the folder with `ca.pem`, `cert.pem` and `key.pem`, which
-    /// prove the engine to the server and the server to the engine.
+    /// With `tcp://` in `container_host`: the folder with `ca.pem`, by which the server recognizes
+    /// the engine, and `cert.pem` and `key.pem`, by which the engine recognizes the server.
     pub container_tls: PathBuf,
     /// Whether checks run without isolation, with all rights of the server.
     #[serde(deserialize_with = "boolean")]
@@ -72,7 +72,7 @@ pub struct SandboxSettings {
     pub keep_free_mib: u32,
     /// Further folders and files of this machine that checks can read, such as those of compilers.
     pub read_only_paths: Vec<PathBuf>,
-    /// On a server that runs as root: the user and group id of a check. Checks at the same time
+    /// On a server that runs as root, and with `container_host`: the user and group id of a check. Checks at the same time
     /// have this one and the next ones.
     pub first_user_id: u32,
 }

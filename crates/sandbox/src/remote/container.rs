@@ -13,8 +13,8 @@ use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::models::{
-    ContainerCreateBody, ContainerStateStatusEnum, HostConfig, HostConfigLogConfig, Mount,
-    MountType, ResourcesUlimits,
+    ContainerCreateBody, ContainerState, ContainerStateStatusEnum, HostConfig, HostConfigLogConfig,
+    Mount, MountType, MountVolumeOptions, ResourcesUlimits,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, LogsOptionsBuilder,
@@ -28,19 +28,34 @@ use crate::bubblewrap::{CHECKOUT, HOME, TMP};
 use crate::{Collected, Ended, Job, JobFolder, NotRun, Output, Ran, SandboxSettings};
 
 /// How long an engine may take to get a checkout, or to give the reports back.
-const TRANSFER: Duration = Duration::from_mins(5);
+const TRANSFER: Duration = Duration::from_mins(30);
 /// How often the engine is asked whether it is still there.
 const PULSE: Duration = Duration::from_secs(30);
 /// How long a check has after the polite signal, in seconds.
 const GRACE: i32 = 2;
-/// How long output is read after the end of a container.
+/// How long output that does not come is waited for after the end of a container.
 const DRAIN: Duration = Duration::from_secs(5);
+/// What follows output that does not come.
+const CUT: &[u8] = b"\n[the engine did not send the rest of the output]\n";
 /// The most open files of a process.
 const OPEN_FILES: i64 = 16_384;
+/// The most processes of the user of a check, whom checks of other servers may share.
+const PROCESSES_OF_USER: i64 = 32_768;
+/// What engines say about a program that they cannot run.
+const NOT_RUNNABLE: [&str; 6] = [
+    "exec format error",
+    "is a directory",
+    "no such file",
+    "not a directory",
+    "not found",
+    "permission denied",
+];
 /// The exit code of a command that was killed.
 const KILLED: i64 = 137;
 /// How an engine keeps what a container prints, which both kinds can give back.
 const LOG: &str = "json-file";
+/// How many times what a check may print it keeps. Beyond that the oldest is lost.
+const LOG_ROOM: u64 = 8;
 /// Variables of a job that are those of its container.
 const OWN: [&str; 3] = ["HOME", "PATH", "TMPDIR"];
 const MIB: i64 = 1024 * 1024;
@@ -63,6 +78,8 @@ pub(super) struct Container {
     docker: Docker,
     name: String,
     left: Left,
+    /// Whether the engine said that it is there.
+    is_made: bool,
     is_removed: bool,
 }
 
@@ -73,7 +90,7 @@ impl Container {
         let words: String = words.chars().filter(is_plain).collect();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}{number}-{words}", *PROCESS);
-        Self { docker, name, left, is_removed: false }
+        Self { docker, name, left, is_made: false, is_removed: false }
     }
 
     /// Runs a job in it, and removes it.
@@ -98,7 +115,7 @@ impl Container {
             Some(Err(error)) => Err(error),
             Some(Ok(())) => self.follow(settings, job, folder, stopped, output).await,
         };
-        api::remove(&self.docker, &self.name, &self.left).await;
+        api::remove(&self.docker, &self.name, self.is_made, &self.left).await;
         // Not before: a caller that is gone leaves it to the drop.
         self.is_removed = true;
         ran
@@ -106,13 +123,15 @@ impl Container {
 
     /// Makes it and sends it its checkout.
     async fn prepare(
-        &self,
+        &mut self,
         body: ContainerCreateBody,
         user: u32,
         folder: &JobFolder,
     ) -> Result<(), NotRun> {
         let options = CreateContainerOptionsBuilder::default().name(&self.name).build();
-        self.docker.create_container(Some(options), body).await.map_err(|error| machine(&error))?;
+        let made = api::in_time(self.docker.create_container(Some(options), body)).await;
+        made.map_err(|error| machine(&error))?;
+        self.is_made = true;
         let patient = api::patient(&self.docker, TRANSFER);
         for (inner, shown) in [("checkout", CHECKOUT), ("home", HOME), ("tmp", TMP)] {
             files::send(&patient, &self.name, &folder.path().join(inner), shown, user).await?;
@@ -130,32 +149,30 @@ impl Container {
         output: &Output,
     ) -> Result<Ran, NotRun> {
         let started = self.docker.start_container(&self.name, None::<StartContainerOptions>).await;
-        started.map_err(|error| match error {
-            Error::DockerResponseServerError { .. } => {
-                NotRun::Program(io::Error::other(api::words(&error)))
-            }
-            error => machine(&error),
-        })?;
+        started.map_err(|error| not_started(&error))?;
         // The engine keeps what is printed before it is read, as it would not for one that attaches.
         let logs = LogsOptionsBuilder::default().follow(true).stdout(true).stderr(true).build();
-        let from = Box::pin(self.docker.logs(&self.name, Some(logs)));
+        let long = api::patient(&self.docker, job.time.saturating_add(TRANSFER));
+        let from = Box::pin(long.logs(&self.name, Some(logs)));
         let most = u64::from(settings.output_mib) << 20;
         let mut printed = Printed { from, output, room: most, is_open: true };
-        let long = api::patient(&self.docker, job.time.saturating_add(TRANSFER));
-        let ended = tokio::select! {
+        let mut ended = tokio::select! {
             exited = exit(&long, &self.name) => exited.map(|()| None)?,
-            over = printed.overflow() => {
-                over?;
-                let words = format!("it printed more than {} MiB", settings.output_mib);
-                Some(Ended::OverLimit(words))
+            overflow = printed.overflow() => {
+                overflow?;
+                Some(Ended::OverLimit(over(settings)))
             }
-            lost = self.lost() => return Err(lost),
+            ended = self.pulse() => ended.map(|()| None)?,
             () = tokio::time::sleep(job.time) => Some(Ended::TimedOut),
             _ = stopped.wait_for(|stopped| *stopped) => {
                 let (ended, reports) = (Ended::Stopped, Collected::default());
                 return Ok(Ran { ended, reports });
             }
         };
+        // A connection may be lost without a word, and the end of the check with it.
+        if matches!(ended, Some(Ended::TimedOut)) && !self.runs().await? {
+            ended = None;
+        }
         if ended.is_some() {
             // An engine that is gone took the check with it, which did not take too long.
             let grace = if matches!(ended, Some(Ended::TimedOut)) { GRACE } else { 0 };
@@ -163,33 +180,48 @@ impl Container {
             let killed = self.docker.stop_container(&self.name, Some(options)).await;
             killed.map_err(|error| machine(&error))?;
         }
-        printed.room = u64::MAX;
-        // Its end comes from the engine, which has no more of it.
-        drop(tokio::time::timeout(DRAIN, printed.rest()).await);
+        let is_short = printed.rest().await;
         let ended = match ended {
             Some(ended) => ended,
-            None => self.end(settings).await?,
+            None if is_short => self.end(settings).await?,
+            None => Ended::OverLimit(over(settings)),
         };
         let patient = api::patient(&self.docker, TRANSFER);
-        let reports = files::fetch(&patient, &self.name, job.reports.clone(), folder).await?;
+        let fetched = files::fetch(&patient, &self.name, job.reports.clone(), folder);
+        let reports = tokio::select! {
+            fetched = tokio::time::timeout(TRANSFER, fetched) => {
+                fetched.map_err(|_| io::Error::other("the reports do not arrive"))??
+            }
+            _ = stopped.wait_for(|stopped| *stopped) => {
+                return Ok(Ran { ended: Ended::Stopped, reports: Collected::default() });
+            }
+        };
         Ok(Ran { ended, reports })
     }
 
-    /// Resolves when the engine does not answer any more.
-    async fn lost(&self) -> NotRun {
+    /// Resolves when it has ended, or the engine does not answer any more.
+    async fn pulse(&self) -> Result<(), NotRun> {
         loop {
             tokio::time::sleep(PULSE).await;
-            if let Err(error) = self.docker.ping().await {
-                return machine(&error);
+            if !self.runs().await? {
+                return Ok(());
             }
         }
     }
 
+    async fn runs(&self) -> Result<bool, NotRun> {
+        Ok(self.state().await?.running == Some(true))
+    }
+
+    async fn state(&self) -> Result<ContainerState, NotRun> {
+        let found = self.docker.inspect_container(&self.name, None::<InspectContainerOptions>);
+        let found = api::in_time(found).await.map_err(|error| machine(&error))?;
+        Ok(found.state.unwrap_or_default())
+    }
+
     /// How it ended, by what the engine reports.
     async fn end(&self, settings: &SandboxSettings) -> Result<Ended, NotRun> {
-        let found =
-            self.docker.inspect_container(&self.name, None::<InspectContainerOptions>).await;
-        let state = found.map_err(|error| machine(&error))?.state.unwrap_or_default();
+        let state = self.state().await?;
         let code = state.exit_code.unwrap_or_default();
         let mib = settings.memory_mib;
         if state.oom_killed == Some(true) {
@@ -215,9 +247,10 @@ impl Drop for Container {
             return;
         }
         let (docker, name, left) = (self.docker.clone(), self.name.clone(), self.left.clone());
+        let is_made = self.is_made;
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
-                runtime.spawn(async move { api::remove(&docker, &name, &left).await });
+                runtime.spawn(async move { api::remove(&docker, &name, is_made, &left).await });
             }
             Err(_) => left.add(&name),
         }
@@ -244,23 +277,61 @@ impl Printed<'_> {
         std::future::pending().await
     }
 
-    /// Reads what is left.
-    async fn rest(&mut self) -> Result<(), NotRun> {
-        if self.is_open { self.read().await } else { Ok(()) }
+    /// Reads what is left after the end of the container; `false`: it is too much.
+    async fn rest(&mut self) -> bool {
+        while self.is_open {
+            match tokio::time::timeout(DRAIN, self.from.next()).await {
+                Ok(Some(Ok(piece))) => {
+                    if !self.push(piece) {
+                        return false;
+                    }
+                }
+                Ok(None) => self.is_open = false,
+                Ok(Some(Err(_))) | Err(_) => {
+                    self.output.push(CUT);
+                    self.is_open = false;
+                }
+            }
+        }
+        true
     }
 
     /// Reads it until it is too much, or to the end, which closes it.
     async fn read(&mut self) -> Result<(), NotRun> {
         while let Some(piece) = self.from.next().await {
-            let bytes = piece.map_err(|error| machine(&error))?.into_bytes();
-            self.output.push(&bytes);
-            let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            let Some(room) = self.room.checked_sub(count) else { return Ok(()) };
-            self.room = room;
+            if !self.push(piece.map_err(|error| machine(&error))?) {
+                return Ok(());
+            }
         }
         self.is_open = false;
         Ok(())
     }
+
+    /// Keeps a piece; `false`: it is too much.
+    fn push(&mut self, piece: LogOutput) -> bool {
+        let bytes = piece.into_bytes();
+        self.output.push(&bytes);
+        let room = self.room.checked_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.room = room.unwrap_or_default();
+        room.is_some()
+    }
+}
+
+fn over(settings: &SandboxSettings) -> String {
+    format!("it printed more than {} MiB", settings.output_mib)
+}
+
+/// Why a container did not start: its program, as far as its words can be trusted, or the engine.
+fn not_started(error: &Error) -> NotRun {
+    let words = io::Error::other(api::words(error));
+    let Error::DockerResponseServerError { status_code, message } = error else {
+        return NotRun::Machine(words);
+    };
+    let message = message.to_lowercase();
+    // 404 and 409: it was removed, or something else has its name.
+    let is_program = ![404, 409].contains(status_code)
+        && NOT_RUNNABLE.iter().any(|words| message.contains(words));
+    if is_program { NotRun::Program(words) } else { NotRun::Machine(words) }
 }
 
 /// Waits for the end of a container.
@@ -301,6 +372,8 @@ fn body(
     let volume = |path: &str| Mount {
         target: Some(path.to_owned()),
         typ: Some(MountType::VOLUME),
+        // What the image has there is not of the checkout.
+        volume_options: Some(MountVolumeOptions { no_copy: Some(true), ..Default::default() }),
         ..Mount::default()
     };
     let limit = |name: &str, most: i64| ResourcesUlimits {
@@ -310,7 +383,10 @@ fn body(
     };
     let memory = (settings.memory_mib > 0).then(|| i64::from(settings.memory_mib) * MIB);
     let processes = i64::from(settings.processes);
-    let limits = [("core", 0), ("nofile", OPEN_FILES), ("nproc", processes)];
+    let limits = [("core", 0), ("nofile", OPEN_FILES), ("nproc", PROCESSES_OF_USER)];
+    // A check that prints faster than it is read must not fill the engine's disk.
+    let most = u64::from(settings.output_mib) * LOG_ROOM + LOG_ROOM;
+    let log = HashMap::from([("max-size".to_owned(), format!("{most}m"))]);
     let host = HostConfig {
         mounts: Some([CHECKOUT, HOME, TMP].map(volume).to_vec()),
         network_mode: (!settings.network).then(|| "none".to_owned()),
@@ -321,7 +397,7 @@ fn body(
         memory_swap: memory,
         pids_limit: Some(processes),
         ulimits: Some(limits.map(|(name, most)| limit(name, most)).to_vec()),
-        log_config: Some(HostConfigLogConfig { typ: Some(LOG.to_owned()), config: None }),
+        log_config: Some(HostConfigLogConfig { typ: Some(LOG.to_owned()), config: Some(log) }),
         ..HostConfig::default()
     };
     Ok(ContainerCreateBody {
@@ -374,6 +450,19 @@ mod tests {
         assert_eq!(host.memory, Some(8_192 * MIB));
         let mounts = host.mounts.expect("volumes");
         assert!(mounts.iter().all(|it| it.typ == Some(MountType::VOLUME) && it.source.is_none()));
+    }
+
+    #[test]
+    fn only_words_about_a_program_blame_it() {
+        let refused = |status_code, message: &str| {
+            let message = message.to_owned();
+            not_started(&Error::DockerResponseServerError { status_code, message })
+        };
+        let missing = "exec: \"nosuch\": executable file not found in $PATH";
+        assert!(matches!(refused(400, missing), NotRun::Program(_)));
+        assert!(matches!(refused(500, missing), NotRun::Program(_)));
+        assert!(matches!(refused(404, "no such container: not found"), NotRun::Machine(_)));
+        assert!(matches!(refused(500, "no space left on device"), NotRun::Machine(_)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use bollard::Docker;
 use bollard::errors::Error;
@@ -92,16 +92,22 @@ async fn search(
     pin_mut!(pieces);
     let (sender, received) = mpsc::channel(AHEAD);
     let reading = spawn_blocking(move || {
-        found.read(Received::of(received), &names)?;
-        Ok::<_, io::Error>(found)
+        // A check may leave what makes no archive.
+        let is_read = found.read(Received::of(received), &names).is_ok();
+        (found, is_read)
     });
-    let mut failed = None;
+    let (mut failed, mut is_whole) = (None, true);
     while let Some(piece) = pieces.next().await {
         match piece {
             // What reads it may have seen enough.
             Ok(piece) if sender.send(piece.to_vec()).await.is_err() => break,
             Ok(_) => {}
             Err(Error::DockerResponseServerError { status_code: 404, .. }) => break,
+            // By what the check left there, such as a file in place of a folder.
+            Err(Error::DockerResponseServerError { .. }) => {
+                is_whole = false;
+                break;
+            }
             Err(error) => {
                 failed = Some(io::Error::other(api::words(&error)));
                 break;
@@ -109,8 +115,12 @@ async fn search(
         }
     }
     drop(sender);
-    let read = reading.await.map_err(io::Error::other)?;
-    failed.map_or(read, Err)
+    let (mut found, is_read) = reading.await.map_err(io::Error::other)?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    found.collected.omitted += usize::from(!is_read || !is_whole);
+    Ok(found)
 }
 
 /// The reports that were found so far.
@@ -127,7 +137,7 @@ struct Found {
 }
 
 impl Found {
-    /// Reads the archive of a folder of the checkout. Its first entry is the folder itself, which
+    /// Reads the archive of a folder or file of the checkout. Its first entry is that itself, which
     /// engines name differently.
     fn read(&mut self, from: Received, folder: &[String]) -> io::Result<()> {
         let patterns = self.patterns.clone();
@@ -137,8 +147,12 @@ impl Found {
         for entry in archive.entries()? {
             let entry = entry?;
             let path = entry.path()?.into_owned();
+            let kind = entry.header().entry_type();
             let Some(root) = &root else {
-                if !entry.header().entry_type().is_dir() {
+                if kind.is_file() && reports::is_report(&parsed, folder) {
+                    self.add(folder.join("/"), entry)?;
+                }
+                if !kind.is_dir() {
                     return Ok(());
                 }
                 root = Some(path);
@@ -150,13 +164,16 @@ impl Found {
                 self.collected.omitted += 1;
                 return Ok(());
             }
-            let inner = path.strip_prefix(root).unwrap_or(&path);
-            let inner: Option<Vec<&str>> = inner.iter().map(|name| name.to_str()).collect();
-            let Some(inner) = inner else { continue };
-            let mut names = folder.to_owned();
-            names.extend(inner.into_iter().map(str::to_owned));
-            if entry.header().entry_type().is_file() && reports::is_report(&parsed, &names) {
+            let Some(inner) = path.strip_prefix(root).ok().and_then(plain) else { continue };
+            let names = [folder, inner.as_slice()].concat();
+            if !reports::is_report(&parsed, &names) {
+                continue;
+            }
+            if kind.is_file() {
                 self.add(names.join("/"), entry)?;
+            } else if kind.is_hard_link() {
+                // To a file that may have been in another folder.
+                self.collected.omitted += 1;
             }
         }
         Ok(())
@@ -175,21 +192,133 @@ impl Found {
         }
         self.bytes += length;
         file.rewind()?;
-        self.collected.old += usize::from(is_same(&self.before.join(&name), &mut file)?);
+        self.collected.old += usize::from(is_same(&self.before, &name, &mut file)?);
         file.rewind()?;
         self.collected.files.push(ReportFile { name, content: Box::new(file) });
         Ok(())
     }
 }
 
-/// Whether a file has the bytes that were sent, so that the check did not write it.
-fn is_same(sent: &Path, fetched: &mut File) -> io::Result<bool> {
-    let Ok(metadata) = fs::symlink_metadata(sent) else { return Ok(false) };
+/// The names of a path that stays where it begins.
+fn plain(path: &Path) -> Option<Vec<String>> {
+    path.components()
+        .map(|part| match part {
+            Component::Normal(name) => name.to_str().map(str::to_owned),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether a file has the bytes that were sent, so that the check did not write it. Links of the
+/// checkout are not followed; nothing changes it any more.
+fn is_same(checkout: &Path, name: &str, fetched: &mut File) -> io::Result<bool> {
+    let mut path = checkout.to_owned();
+    let mut metadata = fs::symlink_metadata(&path)?;
+    for part in name.split('/') {
+        path.push(part);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if metadata.is_dir() => metadata = found,
+            Ok(_) | Err(_) => return Ok(false),
+        }
+    }
     if !metadata.is_file() || metadata.len() != fetched.metadata()?.len() {
         return Ok(false);
     }
-    let (mut sent, mut before, mut now) = (File::open(sent)?, Vec::new(), Vec::new());
+    let (mut sent, mut before, mut now) = (File::open(&path)?, Vec::new(), Vec::new());
     sent.read_to_end(&mut before)?;
     fetched.read_to_end(&mut now)?;
     Ok(before == now)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What is found in an archive of the folder `a` of a checkout.
+    fn found(pattern: &str, fill: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> (Found, bool) {
+        let mut archive = tar::Builder::new(Vec::new());
+        fill(&mut archive);
+        let bytes = archive.into_inner().expect("whole");
+        let (sender, received) = mpsc::channel(1);
+        sender.try_send(bytes).expect("sent");
+        drop(sender);
+        let place = tempfile::tempdir().expect("a folder");
+        let outside = place.path().join("outside");
+        let before = place.path().join("checkout");
+        for folder in [&outside, &before] {
+            fs::create_dir(folder).expect("made");
+        }
+        fs::write(outside.join("secret.xml"), "guess").expect("written");
+        symlink(&outside, before.join("a")).expect("a link");
+        let mut found = Found {
+            patterns: vec![pattern.to_owned()],
+            before,
+            kept: place.path().to_owned(),
+            collected: Collected::default(),
+            bytes: 0,
+            entries: 0,
+            searched: 0,
+        };
+        let is_read = found.read(Received::of(received), &["a".to_owned()]).is_ok();
+        (found, is_read)
+    }
+
+    fn append(archive: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &str, bytes: &str) {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(0o755);
+        header.set_size(bytes.len().try_into().expect("few"));
+        let mut field = [0; 100];
+        field[..name.len()].copy_from_slice(name.as_bytes());
+        header.as_old_mut().name = field;
+        header.set_cksum();
+        archive.append(&header, bytes.as_bytes()).expect("appended");
+    }
+
+    #[test]
+    fn engines_name_the_folder_of_an_archive_differently() {
+        for root in ["a/", "/", "./"] {
+            let (found, is_read) = found("a/*.xml", |archive| {
+                append(archive, tar::EntryType::Directory, root, "");
+                append(archive, tar::EntryType::Regular, &format!("{root}secret.xml"), "guess");
+                append(archive, tar::EntryType::Regular, &format!("{root}other.txt"), "text");
+                append(archive, tar::EntryType::Link, &format!("{root}hard.xml"), "");
+                append(archive, tar::EntryType::Symlink, &format!("{root}soft.xml"), "");
+            });
+            let names: Vec<&str> = found.collected.files.iter().map(|it| &*it.name).collect();
+            assert_eq!((names, is_read, found.collected.omitted), (vec!["a/secret.xml"], true, 1));
+            // What the checkout's link leads to is not compared with it.
+            assert_eq!(found.collected.old, 0);
+        }
+    }
+
+    #[test]
+    fn a_hostile_archive_is_read_no_further() {
+        let (left, is_read) = found("a/**/*.xml", |archive| {
+            append(archive, tar::EntryType::Directory, "a/", "");
+            append(archive, tar::EntryType::Regular, "a/../../b.xml", "x");
+            append(archive, tar::EntryType::Regular, "/etc/c.xml", "x");
+            append(archive, tar::EntryType::Regular, "a/d.xml", "x");
+        });
+        assert!(is_read);
+        let names: Vec<&str> = left.collected.files.iter().map(|it| &*it.name).collect();
+        assert_eq!(names, ["a/d.xml"]);
+        let (left, is_read) = found("a/*.xml", |archive| {
+            archive.get_mut().extend_from_slice(&[b'?'; 1_024]);
+        });
+        assert!(!is_read && left.collected.files.is_empty());
+        let (left, _) = found("a/*.xml", |archive| {
+            append(archive, tar::EntryType::Symlink, "a", "");
+            append(archive, tar::EntryType::Regular, "a/e.xml", "x");
+        });
+        assert!(left.collected.files.is_empty(), "a link in place of the folder");
+    }
+
+    #[test]
+    fn one_file_is_fetched_alone() {
+        let (left, _) = found("a", |archive| append(archive, tar::EntryType::Regular, "a", "x"));
+        assert_eq!(left.collected.files.len(), 1);
+    }
 }

@@ -36,7 +36,7 @@ pub(crate) struct EngineSandbox {
     settings: SandboxSettings,
     works: AtomicBool,
     /// Whose containers these are, for their label: what a sweep read.
-    place: OnceLock<String>,
+    place: OnceLock<Result<String, String>>,
     /// Whether containers of an earlier process of this place may still be there.
     is_unswept: AtomicBool,
     left: Left,
@@ -51,12 +51,12 @@ impl Left {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
     }
 
-    fn take(&self) -> BTreeSet<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn forget(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    fn names(&self) -> BTreeSet<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -66,8 +66,9 @@ impl EngineSandbox {
         Self { settings, works, place: OnceLock::new(), is_unswept, left: Left::default() }
     }
 
-    fn place(&self) -> &str {
-        self.place.get().map_or(NO_PLACE, String::as_str)
+    /// The label of its containers. The error says why they could never be found again.
+    fn place(&self) -> Result<&str, String> {
+        self.place.get().map_or(Ok(NO_PLACE), |place| place.as_deref().map_err(Clone::clone))
     }
 
     /// An error of the engine, with where it is.
@@ -77,13 +78,13 @@ impl EngineSandbox {
 
     /// Removes the containers that an earlier process of this place, or a broken connection, left.
     async fn tidy(&self, docker: &Docker) -> Result<(), String> {
-        for name in self.left.take() {
-            api::remove(docker, &name, &self.left).await;
+        for name in self.left.names() {
+            api::remove(docker, &name, true, &self.left).await;
         }
         if self.is_unswept.load(Ordering::SeqCst) {
-            for name in api::containers(docker, self.place()).await? {
+            for name in api::containers(docker, self.place()?).await? {
                 if !container::is_of_this_process(&name) {
-                    api::remove(docker, &name, &self.left).await;
+                    api::remove(docker, &name, true, &self.left).await;
                 }
             }
             self.is_unswept.store(false, Ordering::SeqCst);
@@ -128,15 +129,16 @@ impl EngineSandbox {
         let docker = api::connect(&self.settings).await.map_err(io::Error::other)?;
         // Checks of one engine share its kernel's counts of processes by user.
         let user = UserId::take(self.settings.first_user_id);
+        let place = self.place().map_err(io::Error::other)?;
         let container = Container::new(docker, self.left.clone(), folder);
-        container.run(&self.settings, self.place(), user.get(), job, folder, stopped, output).await
+        container.run(&self.settings, place, user.get(), job, folder, stopped, output).await
     }
 }
 
 #[async_trait]
 impl Sandbox for EngineSandbox {
     async fn ready(&self) -> Result<Ready, NotReady> {
-        let is_tidy = self.left.is_empty() && !self.is_unswept.load(Ordering::SeqCst);
+        let is_tidy = self.left.names().is_empty() && !self.is_unswept.load(Ordering::SeqCst);
         if !(is_tidy && self.works.load(Ordering::SeqCst)) {
             let tried = async {
                 let docker = api::connect(&self.settings).await?;
@@ -175,16 +177,12 @@ impl Sandbox for EngineSandbox {
     }
 
     fn sweep(&self, folder: &Path) {
-        match place_of(folder) {
-            Ok(place) => {
-                self.is_unswept.store(true, Ordering::SeqCst);
-                self.place.get_or_init(|| place);
-            }
-            Err(error) => {
-                let folder = folder.display();
-                tracing::warn!(%folder, %error, "could not read whose containers to remove");
-            }
-        }
+        self.is_unswept.store(true, Ordering::SeqCst);
+        self.place.get_or_init(|| {
+            let words =
+                |error| format!("no name for its containers beside {}: {error}", folder.display());
+            place_of(folder).map_err(words)
+        });
         folder::clear_jobs(folder);
     }
 }
