@@ -437,7 +437,7 @@ mod tests {
     fn a_container_has_volumes_of_its_own_and_no_rights() {
         let settings =
             SandboxSettings { container_image: "rust:1".to_owned(), ..Default::default() };
-        let body = body(&settings, "here", 60_801, &job()).ok().expect("a body");
+        let body = body(&settings, "here", 60_801, &job()).expect("a body");
         assert_eq!(body.cmd, Some(vec!["make".to_owned(), "test".to_owned()]));
         assert_eq!(body.user.as_deref(), Some("60801:60801"));
         let env = body.env.expect("variables");
