@@ -131,7 +131,7 @@ impl Place {
         if self.settings.container_host.is_empty() {
             return format!("signalbox.jobs={}", self.jobs().display());
         }
-        let place = std::fs::read_to_string(self.folder.path().join("jobs.place"));
+        let place = std::fs::read_to_string(self.folder.path().join("engine-place"));
         format!("signalbox.place={}", place.as_deref().unwrap_or("none"))
     }
 

@@ -226,7 +226,7 @@ fn keys(folder: &Path) {
     }
 }
 
-/// An nginx before an engine, which only talks with those that have a key of the authority.
+/// An nginx before an engine, which serves only clients with a key of the authority.
 fn nginx(folder: &Path, port: u16, engine: &Path) -> Option<Child> {
     let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"];
     let program = program.iter().find(|it| Path::new(it).exists())?;

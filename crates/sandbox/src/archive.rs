@@ -1,4 +1,4 @@
-//! A checkout on its way to what runs its check: a tar archive in pieces.
+//! The checkout of a job in transit: a tar archive in pieces.
 
 use std::fs;
 use std::io::{self, Read, Write};

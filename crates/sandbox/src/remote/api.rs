@@ -1,4 +1,4 @@
-//! What is asked of an engine, beside running a container.
+//! Requests to an engine, beside the requests that run a container.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(super) async fn connect(settings: &SandboxSettings) -> Result<Docker, String
     let docker = if host.starts_with("tcp://") {
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let files = ["key.pem", "cert.pem", "ca.pem"].map(|name| tls.join(name));
-        // The client goes without those that are missing.
+        // The client goes without a file that is missing.
         for file in &files {
             let read = std::fs::read(file);
             read.map_err(|error| format!("cannot read {}: {error}", file.display()))?;

@@ -29,7 +29,7 @@ use crate::{Collected, Ended, Job, JobFolder, NotRun, Output, Ran, SandboxSettin
 
 /// How long an engine may take to get a checkout, or to give the reports back.
 const TRANSFER: Duration = Duration::from_mins(30);
-/// How often the engine is asked whether it is still there.
+/// How often the server checks that the container still runs.
 const PULSE: Duration = Duration::from_secs(30);
 /// How long a check has after the polite signal, in seconds.
 const GRACE: i32 = 2;
@@ -94,7 +94,7 @@ impl Container {
     }
 
     /// Runs a job in it, and removes it.
-    #[expect(clippy::too_many_arguments, reason = "what is known of a job, used once")]
+    #[expect(clippy::too_many_arguments, reason = "the parts of a job, used once")]
     pub(super) async fn run(
         mut self,
         settings: &SandboxSettings,
@@ -219,7 +219,7 @@ impl Container {
         Ok(found.state.unwrap_or_default())
     }
 
-    /// How it ended, by what the engine reports.
+    /// Its result, as the engine reports it.
     async fn end(&self, settings: &SandboxSettings) -> Result<Ended, NotRun> {
         let state = self.state().await?;
         let code = state.exit_code.unwrap_or_default();

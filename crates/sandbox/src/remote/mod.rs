@@ -30,6 +30,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The label of containers that no sweep looks for: those of a sandbox that is only tried out.
 const NO_PLACE: &str = "none";
+/// The file with the label of all others, beside the folders of their jobs.
+const PLACE: &str = "engine-place";
 
 /// Runs checks in containers of the engine at `container_host`.
 pub(crate) struct EngineSandbox {
@@ -187,18 +189,18 @@ impl Sandbox for EngineSandbox {
     }
 }
 
-/// Whose jobs a folder has: a random name beside it. Servers of one engine may have equal folders, on
-/// several machines.
+/// Whose jobs a folder has: a random name beside it, which the folders of one server share. Servers
+/// of one engine may have equal folders, on several machines.
 fn place_of(folder: &Path) -> io::Result<String> {
     let parent = folder.parent().unwrap_or(folder);
-    let name = format!("{}.place", folder.file_name().unwrap_or_default().to_string_lossy());
-    let path = parent.join(name);
+    let path = parent.join(PLACE);
     match fs::read_to_string(&path) {
         Ok(place) if !place.is_empty() => return Ok(place),
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
+    fs::create_dir_all(parent)?;
     let made = tempfile::Builder::new().prefix("").rand_bytes(20).tempfile_in(parent)?;
     let place = made.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     fs::write(made.path(), &place)?;
@@ -211,12 +213,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_has_one_place_for_ever_and_another_than_others() {
+    fn folders_of_one_server_share_a_place_and_no_other_has_it() {
         let (one, other) = (tempfile::tempdir(), tempfile::tempdir());
         let (one, other) = (one.expect("a folder"), other.expect("a folder"));
         let place = place_of(&one.path().join("jobs")).expect("made");
         assert!(place.len() >= 20, "{place}");
-        assert_eq!(place_of(&one.path().join("jobs")).expect("read"), place);
+        assert_eq!(place_of(&one.path().join("others")).expect("read"), place);
         assert_ne!(place_of(&other.path().join("jobs")).expect("made"), place);
     }
 
