@@ -94,22 +94,23 @@ pub(super) async fn containers(docker: &Docker, place: &str) -> Result<Vec<Strin
     Ok(names.map(|name| name.trim_start_matches('/').to_owned()).collect())
 }
 
-/// Removes a container, with what still runs in it and its volumes; or remembers it. One that is not
-/// there may still be made, unless the engine said that it was.
+/// Removes a container, with what still runs in it and its volumes; or remembers it. If the engine has
+/// not confirmed its creation, one that is not found may still appear, and is remembered, too.
 pub(super) async fn remove(docker: &Docker, name: &str, is_made: bool, left: &Left) {
     let options = RemoveContainerOptions { v: true, force: true, link: false };
-    // A future that is dropped removes nothing.
-    left.add(name);
     match in_time(docker.remove_container(name, Some(options))).await {
         Ok(()) => left.forget(name),
         Err(Error::DockerResponseServerError { status_code: 404, .. }) => {
             if is_made {
                 left.forget(name);
+            } else {
+                left.add(name);
             }
         }
         Err(error) => {
             let error = words(&error);
             tracing::warn!(container = name, error, "could not remove the container of a check");
+            left.add(name);
         }
     }
 }

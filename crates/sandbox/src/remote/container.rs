@@ -31,6 +31,8 @@ use crate::{Collected, Ended, Job, JobFolder, NotRun, Output, Ran, SandboxSettin
 const TRANSFER: Duration = Duration::from_mins(30);
 /// How often the server checks that the container still runs.
 const PULSE: Duration = Duration::from_secs(30);
+/// How many times in a row the engine may fail to answer.
+const MISSED: u32 = 3;
 /// How long a check has after the polite signal, in seconds.
 const GRACE: i32 = 2;
 /// How long output that does not come is waited for after the end of a container.
@@ -63,7 +65,8 @@ const MIB: i64 = 1024 * 1024;
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 static PROCESS: LazyLock<String> = LazyLock::new(|| {
     let mut bytes = [0; 8];
-    // Without it, names of two servers could be equal, which the engine refuses.
+    // Without it, names of two servers could be equal, which the engine refuses, and a sweep would
+    // take containers of an earlier process for its own.
     let _zero = getrandom::fill(&mut bytes);
     format!("signalbox-{:016x}-", u64::from_ne_bytes(bytes))
 });
@@ -105,7 +108,7 @@ impl Container {
         stopped: &mut watch::Receiver<bool>,
         output: &Output,
     ) -> Result<Ran, NotRun> {
-        let body = body(settings, place, user, job)?;
+        let body = body(settings, place, user, job).inspect_err(|_| self.is_removed = true)?;
         let prepared = tokio::select! {
             prepared = self.prepare(body, user, folder) => Some(prepared),
             _ = stopped.wait_for(|stopped| *stopped) => None,
@@ -148,7 +151,8 @@ impl Container {
         stopped: &mut watch::Receiver<bool>,
         output: &Output,
     ) -> Result<Ran, NotRun> {
-        let started = self.docker.start_container(&self.name, None::<StartContainerOptions>).await;
+        let started = self.docker.start_container(&self.name, None::<StartContainerOptions>);
+        let started = api::in_time(started).await;
         started.map_err(|error| not_started(&error))?;
         // The engine keeps what is printed before it is read, as it would not for one that attaches.
         let logs = LogsOptionsBuilder::default().follow(true).stdout(true).stderr(true).build();
@@ -177,7 +181,8 @@ impl Container {
             // An engine that is gone took the check with it, which did not take too long.
             let grace = if matches!(ended, Some(Ended::TimedOut)) { GRACE } else { 0 };
             let options = StopContainerOptionsBuilder::default().t(grace).build();
-            let killed = self.docker.stop_container(&self.name, Some(options)).await;
+            let killed = self.docker.stop_container(&self.name, Some(options));
+            let killed = api::in_time(killed).await;
             killed.map_err(|error| machine(&error))?;
         }
         let is_short = printed.rest().await;
@@ -189,9 +194,11 @@ impl Container {
         let patient = api::patient(&self.docker, TRANSFER);
         let fetched = files::fetch(&patient, &self.name, job.reports.clone(), folder);
         let reports = tokio::select! {
-            fetched = tokio::time::timeout(TRANSFER, fetched) => {
-                fetched.map_err(|_| io::Error::other("the reports do not arrive"))??
-            }
+            fetched = tokio::time::timeout(TRANSFER, fetched) => match fetched {
+                Ok(fetched) => fetched?,
+                // It left more than can be searched.
+                Err(_) => Collected { omitted: 1, ..Collected::default() },
+            },
             _ = stopped.wait_for(|stopped| *stopped) => {
                 return Ok(Ran { ended: Ended::Stopped, reports: Collected::default() });
             }
@@ -201,10 +208,18 @@ impl Container {
 
     /// Resolves when it has ended, or the engine does not answer any more.
     async fn pulse(&self) -> Result<(), NotRun> {
+        let mut missed = 0;
         loop {
             tokio::time::sleep(PULSE).await;
-            if !self.runs().await? {
-                return Ok(());
+            match self.runs().await {
+                Ok(true) => missed = 0,
+                Ok(false) => return Ok(()),
+                Err(error) => {
+                    missed += 1;
+                    if missed == MISSED {
+                        return Err(error);
+                    }
+                }
             }
         }
     }

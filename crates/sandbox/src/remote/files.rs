@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _};
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error;
@@ -23,6 +24,9 @@ use crate::{Collected, JobFolder};
 /// The most bytes of files that are searched for reports.
 const MAX_SEARCHED: u64 = 16 * 1024 * 1024 * 1024;
 
+/// How long an engine may be silent while it sends.
+const SILENCE: Duration = Duration::from_mins(2);
+
 /// Sends a folder of this machine into a volume, as the files of a user.
 pub(super) async fn send(
     docker: &Docker,
@@ -38,7 +42,7 @@ pub(super) async fn send(
         let piece: Vec<u8> = pieces.recv().await?;
         Some((piece.into(), pieces))
     });
-    // Not into its root, which is read-only, and not all engines follow a path into a volume.
+    // Not into the root of the container, which is read-only, and not all engines follow a path into a volume.
     let options = UploadToContainerOptionsBuilder::default().path(to).build();
     let sent =
         docker.upload_to_container(container, Some(options), bollard::body_stream(pieces)).await;
@@ -66,6 +70,7 @@ pub(super) async fn fetch(
         bytes: 0,
         entries: 0,
         searched: 0,
+        failed: None,
     };
     let parsed = reports::parse(&found.patterns);
     let folders: Vec<Vec<String>> = reports::folders(&parsed)
@@ -97,7 +102,12 @@ async fn search(
         (found, is_read)
     });
     let (mut failed, mut is_whole) = (None, true);
-    while let Some(piece) = pieces.next().await {
+    loop {
+        let Ok(piece) = tokio::time::timeout(SILENCE, pieces.next()).await else {
+            failed = Some(io::ErrorKind::TimedOut.into());
+            break;
+        };
+        let Some(piece) = piece else { break };
         match piece {
             // What reads it may have seen enough.
             Ok(piece) if sender.send(piece.to_vec()).await.is_err() => break,
@@ -116,7 +126,7 @@ async fn search(
     }
     drop(sender);
     let (mut found, is_read) = reading.await.map_err(io::Error::other)?;
-    if let Some(error) = failed {
+    if let Some(error) = found.failed.take().or(failed) {
         return Err(error);
     }
     found.collected.omitted += usize::from(!is_read || !is_whole);
@@ -134,6 +144,8 @@ struct Found {
     bytes: u64,
     entries: usize,
     searched: u64,
+    /// Why this machine could not keep one.
+    failed: Option<io::Error>,
 }
 
 impl Found {
@@ -150,7 +162,7 @@ impl Found {
             let kind = entry.header().entry_type();
             let Some(root) = &root else {
                 if kind.is_file() && reports::is_report(&parsed, folder) {
-                    self.add(folder.join("/"), entry)?;
+                    self.add(folder.join("/"), entry.size(), entry);
                 }
                 if !kind.is_dir() {
                     return Ok(());
@@ -170,7 +182,7 @@ impl Found {
                 continue;
             }
             if kind.is_file() {
-                self.add(names.join("/"), entry)?;
+                self.add(names.join("/"), entry.size(), entry);
             } else if kind.is_hard_link() {
                 // To a file that may have been in another folder.
                 self.collected.omitted += 1;
@@ -179,14 +191,24 @@ impl Found {
         Ok(())
     }
 
-    fn add(&mut self, name: String, entry: impl Read) -> io::Result<()> {
+    fn add(&mut self, name: String, size: u64, entry: impl Read) {
+        // The reader does not report an archive that ends early.
+        if let Err(error) = self.keep(name, size, entry) {
+            self.failed = Some(error);
+        }
+    }
+
+    fn keep(&mut self, name: String, size: u64, entry: impl Read) -> io::Result<()> {
         if self.collected.files.len() >= MAX_FILES {
             self.collected.omitted += 1;
             return Ok(());
         }
         let mut file = tempfile::tempfile_in(&self.kept)?;
         let length = io::copy(&mut entry.take(MAX_FILE_BYTES + 1), &mut file)?;
-        if length > MAX_FILE_BYTES || self.bytes.saturating_add(length) > MAX_BYTES {
+        if length < size.min(MAX_FILE_BYTES)
+            || length > MAX_FILE_BYTES
+            || self.bytes.saturating_add(length) > MAX_BYTES
+        {
             self.collected.omitted += 1;
             return Ok(());
         }
@@ -209,8 +231,8 @@ fn plain(path: &Path) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Whether a file has the bytes that were sent, so that the check did not write it. Links of the
-/// checkout are not followed; nothing changes it any more.
+/// Whether a file has the bytes that were sent, so that it counts as not written by the check. Links
+/// of the checkout are not followed; nothing changes it any more.
 fn is_same(checkout: &Path, name: &str, fetched: &mut File) -> io::Result<bool> {
     let mut path = checkout.to_owned();
     let mut metadata = fs::symlink_metadata(&path)?;
@@ -260,6 +282,7 @@ mod tests {
             bytes: 0,
             entries: 0,
             searched: 0,
+            failed: None,
         };
         let is_read = found.read(Received::of(received), &["a".to_owned()]).is_ok();
         (found, is_read)
@@ -305,6 +328,12 @@ mod tests {
         assert!(is_read);
         let names: Vec<&str> = left.collected.files.iter().map(|it| &*it.name).collect();
         assert_eq!(names, ["a/d.xml"]);
+        let (left, _) = found("a/*.xml", |archive| {
+            append(archive, tar::EntryType::Directory, "a/", "");
+            append(archive, tar::EntryType::Regular, "a/f.xml", &"x".repeat(2_000));
+            archive.get_mut().truncate(1_536);
+        });
+        assert_eq!((left.collected.files.len(), left.collected.omitted), (0, 1), "half a file");
         let (left, is_read) = found("a/*.xml", |archive| {
             archive.get_mut().extend_from_slice(&[b'?'; 1_024]);
         });

@@ -8,7 +8,7 @@ mod api;
 mod container;
 mod files;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -19,6 +19,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bollard::Docker;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use self::container::Container;
 use crate::users::UserId;
@@ -28,7 +29,12 @@ use crate::{
 
 /// The longest that the first container may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The label of containers that no sweep looks for: those of a sandbox that is only tried out.
+/// The longest that earlier containers are removed before a check begins.
+const TIDYING: Duration = Duration::from_mins(1);
+/// How long an engine may still make a container whose creation it has not confirmed.
+const CREATION: Duration = Duration::from_mins(2);
+/// The label of containers that no sweep looks for: the first one of a process that only asks whether
+/// checks can run, such as `doctor`.
 const NO_PLACE: &str = "none";
 /// The file with the label of all others, beside the folders of their jobs.
 const PLACE: &str = "engine-place";
@@ -44,20 +50,21 @@ pub(crate) struct EngineSandbox {
     left: Left,
 }
 
-/// The containers that could not be removed, by name.
+/// The containers that could not be removed, by name, and since when.
 #[derive(Clone, Default)]
-pub(crate) struct Left(Arc<Mutex<BTreeSet<String>>>);
+pub(crate) struct Left(Arc<Mutex<BTreeMap<String, Instant>>>);
 
 impl Left {
     fn add(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        left.entry(name.to_owned()).or_insert_with(Instant::now);
     }
 
     fn forget(&self, name: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
-    fn names(&self) -> BTreeSet<String> {
+    fn names(&self) -> BTreeMap<String, Instant> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -80,9 +87,14 @@ impl EngineSandbox {
 
     /// Removes the containers that an earlier process of this place, or a broken connection, left.
     async fn tidy(&self, docker: &Docker) -> Result<(), String> {
-        for name in self.left.names() {
-            api::remove(docker, &name, true, &self.left).await;
-        }
+        let again = async {
+            for (name, since) in self.left.names() {
+                let is_made = since.elapsed() > CREATION;
+                api::remove(docker, &name, is_made, &self.left).await;
+            }
+        };
+        // The rest of them is removed another time.
+        drop(tokio::time::timeout(TIDYING, again).await);
         if self.is_unswept.load(Ordering::SeqCst) {
             for name in api::containers(docker, self.place()?).await? {
                 if !container::is_of_this_process(&name) {
@@ -145,6 +157,9 @@ impl Sandbox for EngineSandbox {
             let tried = async {
                 let docker = api::connect(&self.settings).await?;
                 self.tidy(&docker).await?;
+                if self.works.load(Ordering::SeqCst) {
+                    return Ok(());
+                }
                 api::has_image(&docker, &self.settings.container_image).await?;
                 self.try_out().await
             };
