@@ -1,91 +1,18 @@
 //! Checks in containers of Podman, with an image made of programs of this machine.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Command, Output as Said, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use signalbox_sandbox::{
     Backend, Ended, Job, JobFolder, NotRun, Output, Ran, Sandbox, SandboxSettings,
 };
+use signalbox_tests::containers::{Image, left, podman};
 use signalbox_tests::not_tested;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::checks::program;
-
-/// What the image has, beside the libraries of these.
-const PROGRAMS: [&str; 10] =
-    ["cat", "head", "id", "ln", "ls", "sh", "sleep", "touch", "true", "yes"];
-
-/// What a container of the image would run.
-const ENTRYPOINT: &str = "ENTRYPOINT [\"/usr/bin/cat\", \"/nothing\"]";
-
-pub(crate) fn podman(arguments: &[&str]) -> Option<Said> {
-    let mut command = Command::new("podman");
-    command.args(arguments).stdin(Stdio::null()).output().ok()
-}
-
-pub(crate) fn text(said: &Said) -> String {
-    String::from_utf8_lossy(&said.stdout).into_owned()
-}
-
-/// An image, removed in the end.
-pub(crate) struct Image(pub(crate) String);
-
-impl Image {
-    /// `None` where Podman does not work. What an image would run is not what a check is.
-    pub(crate) fn new(name: &str) -> Option<Self> {
-        podman(&["info"])?;
-        let folder = TempDir::new().expect("a folder");
-        let archive = folder.path().join("image.tar");
-        let mut files = BTreeSet::new();
-        for name in PROGRAMS {
-            let path = PathBuf::from("/usr/bin").join(name);
-            let libraries = Command::new("ldd").arg(&path).output().expect("ldd");
-            let libraries = text(&libraries);
-            let words = libraries.split_whitespace().filter(|it| it.starts_with('/'));
-            files.extend(words.map(PathBuf::from));
-            files.insert(path);
-        }
-        let names = files.iter().map(|it| it.strip_prefix("/").expect("an absolute path"));
-        let mut pack = Command::new("tar");
-        pack.args(["--create", "--dereference", "--directory", "/", "--file"]).arg(&archive);
-        assert!(pack.args(names).status().expect("tar").success());
-        let image = Self(format!("localhost/signalbox-{name}:{}", std::process::id()));
-        let archive = archive.display().to_string();
-        let imported = podman(&["import", "--quiet", "--change", ENTRYPOINT, &archive, &image.0])?;
-        let works = imported.status.success()
-            && podman(&image.run(&["--rm"], &["/usr/bin/true"]))?.status.success();
-        works.then_some(image)
-    }
-}
-
-impl Image {
-    /// The arguments that run a command in it, with limits that this process may set.
-    pub(crate) fn run<'a>(&'a self, further: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
-        let limits = ["--ulimit", "nofile=1000:1000", "--ulimit", "nproc=1000:1000"];
-        let run = [
-            &["run", "--pull", "never", "--network", "none", "--entrypoint", ""][..],
-            &limits,
-            further,
-        ];
-        [&run.concat()[..], &[&self.0], command].concat()
-    }
-}
-
-impl Drop for Image {
-    fn drop(&mut self) {
-        podman(&["rmi", "--force", &self.0]);
-    }
-}
-
-/// The containers with a label.
-pub(crate) fn left(label: &str) -> String {
-    let label = format!("label={label}");
-    text(&podman(&["ps", "--all", "--quiet", "--filter", &label]).expect("podman"))
-}
 
 pub(crate) fn job(run: &[&str], time: Duration) -> Job {
     Job {
@@ -167,7 +94,7 @@ pub(crate) fn settings(image: &Image) -> SandboxSettings {
     SandboxSettings {
         backend: Backend::Container,
         container_engine: "podman".to_owned(),
-        container_image: image.0.clone(),
+        container_image: image.name().to_owned(),
         memory_mib: 64,
         processes: 32,
         output_mib: 1,
@@ -219,7 +146,7 @@ pub(crate) async fn a_check_is_isolated_and_ends(place: &Place) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_run_in_containers_and_leave_none() {
-    let Some(image) = Image::new("test") else {
+    let Some(image) = Image::new("test", &[]) else {
         not_tested("Podman does not run containers here");
         return;
     };

@@ -1,80 +1,16 @@
 //! Checks in containers of an engine that is reached by its API: a service of Podman.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use signalbox_sandbox::{Ended, JobFolder, NotRun, Output, Ran, SandboxSettings};
+use signalbox_tests::containers::{Image, Service, left, podman, text};
 use signalbox_tests::{free_port, not_tested};
 use tempfile::TempDir;
-use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-use crate::containers::{
-    Image, Place, a_check_is_isolated_and_ends, job, left, podman, settings, text,
-};
-
-/// A service of Podman, ended in the end.
-struct Service {
-    folder: TempDir,
-    process: Child,
-}
-
-impl Service {
-    async fn start() -> Self {
-        let folder = TempDir::new().expect("a folder");
-        let process = Self::process(&folder.path().join("podman.sock"));
-        let service = Self { folder, process };
-        service.until_it_answers().await;
-        service
-    }
-
-    fn process(socket: &Path) -> Child {
-        let mut command = Command::new("podman");
-        command.args(["system", "service", "--time", "0"]);
-        command.arg(format!("unix://{}", socket.display()));
-        // What an engine notes about a container without memory it writes there.
-        command.current_dir(socket.parent().expect("a folder"));
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().expect("podman")
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("podman.sock")
-    }
-
-    fn host(&self) -> String {
-        format!("unix://{}", self.socket().display())
-    }
-
-    async fn until_it_answers(&self) {
-        tokio::time::timeout(Duration::from_secs(30), async {
-            while UnixStream::connect(self.socket()).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        })
-        .await
-        .expect("Podman listens");
-    }
-
-    fn end(&mut self) {
-        self.process.kill().expect("killed");
-        self.process.wait().expect("ended");
-        drop(std::fs::remove_file(self.socket()));
-    }
-
-    async fn again(&mut self) {
-        self.process = Self::process(&self.socket());
-        self.until_it_answers().await;
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
-}
+use crate::containers::{Place, a_check_is_isolated_and_ends, job, settings};
 
 fn with_host(image: &Image, host: String) -> SandboxSettings {
     SandboxSettings { container_host: host, ..settings(image) }
@@ -89,7 +25,7 @@ async fn until_it_prints(output: &Output) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_run_by_the_api_of_an_engine_and_leave_nothing_there() {
-    let Some(image) = Image::new("engine") else {
+    let Some(image) = Image::new("engine", &[]) else {
         not_tested("Podman does not run containers here");
         return;
     };
@@ -195,7 +131,7 @@ async fn checks_run_by_the_api_of_an_engine_and_leave_nothing_there() {
     place.sandbox.ready().await.expect("it is ready");
     assert_eq!(left(&label), "");
     assert_ne!(left(other), "");
-    podman(&["rm", "--force", left(other).trim()]);
+    drop(podman(&["rm", "--force", left(other).trim()]));
     let now = podman(&["volume", "ls", "--quiet", "--filter", "dangling=true"]).expect("asked");
     assert_eq!(text(&now), text(&volumes), "no volume is left");
 
@@ -251,7 +187,7 @@ fn nginx(folder: &Path, port: u16, engine: &Path) -> Option<Child> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_of_another_machine_is_reached_with_keys_of_both() {
-    let Some(image) = Image::new("remote") else {
+    let Some(image) = Image::new("remote", &[]) else {
         not_tested("Podman does not run containers here");
         return;
     };

@@ -1,6 +1,6 @@
 //! What a pull request's check tries against the server that runs it. Every attack knows all paths,
-//! process ids and addresses. It is run on a real server, as an ordinary user and as root, and
-//! succeeds without a sandbox.
+//! process ids and addresses. It is run on a real server, as an ordinary user and as root, with an
+//! agent, and in containers, and succeeds without a sandbox.
 
 use std::cell::Cell;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use serde_json::json;
-use signalbox_tests::{is_root, sandbox_of};
+use signalbox_tests::containers::{Image, Service, podman, text};
+use signalbox_tests::{is_root, not_tested, sandbox_of};
 use tempfile::TempDir;
 
 use crate::harness::{On, System, program};
@@ -24,11 +25,15 @@ const USER: &str = "65534";
 const AGENT: u32 = 65_533;
 
 /// Whether the server isolates its checks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Checks {
+#[derive(Clone, Copy, Debug)]
+enum Checks<'a> {
     Isolated,
     /// By an agent, which is an ordinary user other than the server's.
     ByAgent,
+    /// In containers of an image, which the program of an engine runs.
+    InContainers(&'a Attacked),
+    /// In containers of an image, which an engine runs on its own files.
+    ByEngine(&'a Attacked, &'a Service),
     Unsafe,
 }
 
@@ -75,29 +80,51 @@ struct Target {
     attacks: Cell<u32>,
     program: PathBuf,
     agent: Option<Agent>,
+    /// Whether the files of a check are those of an engine.
+    by_engine: bool,
     _place: Option<TempDir>,
 }
 
 impl Target {
-    async fn new(on: On, checks: Checks) -> Self {
-        let unsafe_local = if checks == Checks::Unsafe { "true" } else { "false" };
+    async fn new(on: On, checks: Checks<'_>) -> Self {
+        let unsafe_local = if matches!(checks, Checks::Unsafe) { "true" } else { "false" };
         let environment =
             [("SIGNALBOX_SANDBOX__UNSAFE_LOCAL", unsafe_local), ("SIGNALBOX_TEST_SECRET", SECRET)];
         let mut system = System::with_environment(on, CHECK, 2, &environment).await;
         // The attacker even has the program of the server.
-        let (program, place) = shown_program();
+        let (program, place) = match checks {
+            Checks::InContainers(attacked) | Checks::ByEngine(attacked, _) => {
+                (attacked.program.clone(), None)
+            }
+            _ => shown_program(),
+        };
         let shown = program.display().to_string();
         let mut config = format!("[sandbox]\nread_only_paths = [{shown:?}]\n");
-        let agent = (checks == Checks::ByAgent).then(|| Agent::start(&program, &config));
-        if let Some(agent) = &agent {
-            let socket = agent.socket().display().to_string();
-            config = format!("[sandbox]\nbackend = \"agent\"\nagent_socket = {socket:?}\n");
+        let containers = |attacked: &Attacked| {
+            let image = attacked.image.name();
+            format!("[sandbox]\nbackend = \"container\"\ncontainer_image = {image:?}\n")
+        };
+        let mut agent = None;
+        match checks {
+            Checks::Isolated | Checks::Unsafe => (),
+            Checks::ByAgent => {
+                let started = agent.insert(Agent::start(&program, &config));
+                let socket = started.socket().display().to_string();
+                config = format!("[sandbox]\nbackend = \"agent\"\nagent_socket = {socket:?}\n");
+            }
+            Checks::InContainers(attacked) => {
+                config = format!("{}container_engine = \"podman\"\n", containers(attacked));
+            }
+            Checks::ByEngine(attacked, service) => {
+                config = format!("{}container_host = {:?}\n", containers(attacked), service.host());
+            }
         }
         std::fs::write(system.path("signalbox.toml"), config).expect("written");
         system.terminate();
         system.start().await;
         let head = system.git("bare.git", &["rev-parse", "main"]);
-        Self { system, head, attacks: Cell::new(0), program, agent, _place: place }
+        let by_engine = matches!(checks, Checks::ByEngine(..));
+        Self { system, head, attacks: Cell::new(0), program, agent, by_engine, _place: place }
     }
 
     /// The folders of the checks that run.
@@ -111,6 +138,34 @@ impl Target {
             Some(agent) => jobs_in(&agent.folder.path().join("data/checks")),
             None => self.jobs(),
         }
+    }
+
+    /// The containers of an engine that run checks.
+    fn containers(&self) -> Vec<String> {
+        if !self.by_engine {
+            return Vec::new();
+        }
+        let place = self.system.path("data/checks/engine-place");
+        let place = std::fs::read_to_string(place).expect("the place of the containers");
+        let place = format!("label=signalbox.place={place}");
+        let list = ["ps", "--quiet", "--filter", &place, "--filter", "status=running"];
+        text(&podman(&list).expect("Podman")).lines().map(ToOwned::to_owned).collect()
+    }
+
+    /// Waits until a check runs that is none of these, and returns it: its folder, and its
+    /// container in an engine.
+    async fn started(&self, others: &Started) -> Started {
+        let new = || Started {
+            jobs: new(self.jobs(), &others.jobs),
+            running: new(self.running(), &others.running),
+            containers: new(self.containers(), &others.containers),
+        };
+        let is_one = async |_: &System| {
+            let new = new();
+            !new.running.is_empty() && new.containers.is_empty() != self.by_engine
+        };
+        self.system.until("a check runs", is_one).await;
+        new()
     }
 
     /// Opens a pull request whose check waits until it is released, then attacks, and fails; returns
@@ -133,22 +188,18 @@ impl Target {
         let attack = format!("{WAIT}{known}{script}\nexit 1\n");
         self.attacks.set(self.attacks.get() + 1);
         let name = format!("attack-{}", self.attacks.get());
-        let (others, running) = (self.jobs(), self.running());
+        let others =
+            Started { jobs: self.jobs(), running: self.running(), containers: self.containers() };
         let pr = system.pull_request_on(branch, &name, &[("attack.sh", &attack)]);
         let body = json!({ "pr": { "number": pr }, "targetBranch": branch });
         system.call("submitPullRequest", body.clone()).await;
-        let new = |jobs: Vec<PathBuf>, others: &[PathBuf]| {
-            jobs.into_iter().find(|job| !others.contains(job))
-        };
-        let runs = || new(self.running(), &running);
-        system.until("the attack runs", async |_: &System| runs().is_some()).await;
-        let job = new(self.jobs(), &others).expect("its folder");
-        std::fs::write(runs().expect("it runs").join("checkout/go"), "").expect("written");
+        let check = self.started(&others).await;
+        check.release();
         let failed = async |system: &System| {
             system.call("getSubmittedPullRequest", body.clone()).await["state"] == "FAILED"
         };
         system.until("the attack ended", failed).await;
-        let job = job.file_name().expect("a name").to_string_lossy().into_owned();
+        let job = check.jobs[0].file_name().expect("a name").to_string_lossy().into_owned();
         let run = job.strip_suffix("-0").expect("the id of the run");
         system.get(&format!("/v1/testRuns/{run}/checks/test/output")).await
     }
@@ -168,6 +219,33 @@ impl Target {
         self.system.submit(pr).await;
         self.system.until_state(pr, "MERGED").await;
     }
+}
+
+/// Checks that have started.
+#[derive(Default)]
+struct Started {
+    /// Their folders at the server.
+    jobs: Vec<PathBuf>,
+    /// The folders in which they run, or from which they are sent.
+    running: Vec<PathBuf>,
+    /// The containers in which an engine runs them.
+    containers: Vec<String>,
+}
+
+impl Started {
+    /// Lets the first continue, which waits.
+    fn release(&self) {
+        let Some(container) = self.containers.first() else {
+            return std::fs::write(self.running[0].join("checkout/go"), "").expect("written");
+        };
+        let touch = ["exec", container, "/usr/bin/touch", "/checkout/go"];
+        let touched = podman(&touch).expect("Podman");
+        assert!(touched.status.success(), "{touched:?}");
+    }
+}
+
+fn new<T: PartialEq>(all: Vec<T>, others: &[T]) -> Vec<T> {
+    all.into_iter().filter(|it| !others.contains(it)).collect()
 }
 
 fn jobs_in(folder: &Path) -> Vec<PathBuf> {
@@ -244,7 +322,7 @@ fn has_none(text: &str, words: &[&str]) {
     }
 }
 
-async fn moving_the_target(on: On, checks: Checks) {
+async fn moving_the_target(on: On, checks: Checks<'_>) {
     let target = Target::new(on, checks).await;
     let text = target.attack(MOVE).await;
     has_none(&text, &["MOVED", "SEEN", "BORROWED", "NAMED"]);
@@ -252,7 +330,7 @@ async fn moving_the_target(on: On, checks: Checks) {
     target.works().await;
 }
 
-async fn minting_a_token(on: On, checks: Checks) {
+async fn minting_a_token(on: On, checks: Checks<'_>) {
     let target = Target::new(on, checks).await;
     let before = target.tokens();
     let text = target.attack(MINT).await;
@@ -262,7 +340,7 @@ async fn minting_a_token(on: On, checks: Checks) {
     target.works().await;
 }
 
-async fn reading_secrets(on: On, checks: Checks) {
+async fn reading_secrets(on: On, checks: Checks<'_>) {
     let target = Target::new(on, checks).await;
     let text = target.attack(READ).await;
     has_none(&text, &["READ", "SIGNALBOX_TEST"]);
@@ -287,7 +365,7 @@ async fn reading_secrets(on: On, checks: Checks) {
     assert!(text.contains("NoNewPrivs:\t1"), "{text}");
 }
 
-async fn touching_another_checkout(on: On, checks: Checks) {
+async fn touching_another_checkout(on: On, checks: Checks<'_>) {
     let target = Target::new(on, checks).await;
     let system = &target.system;
     system.git("work", &["checkout", "-q", "-b", "other", "main"]);
@@ -298,8 +376,8 @@ async fn touching_another_checkout(on: On, checks: Checks) {
     let victim = format!("{WAIT}[ ! -e touched ] && [ ! -e /tmp/touched ] || exit 1\nexit 0\n");
     let victim = system.pull_request("victim", &[("attack.sh", &victim)]);
     system.submit(victim).await;
-    system.until("the victim runs", async |_: &System| !target.running().is_empty()).await;
-    let place = target.running()[0].join("checkout");
+    let waiting = target.started(&Started::default()).await;
+    let place = waiting.running[0].join("checkout");
     let script = format!(
         "touch /tmp/touched\n\
          for place in '{}' \"$DATA\"/checks/*/*/checkout; do\n\
@@ -312,11 +390,11 @@ async fn touching_another_checkout(on: On, checks: Checks) {
     let text = target.attack_on("other", &script).await;
     has_none(&text, &["SEEN", "TOUCHED"]);
     assert!(!place.join("touched").exists(), "{text}");
-    std::fs::write(place.join("go"), "").expect("written");
+    waiting.release();
     system.until_state(victim, "MERGED").await;
 }
 
-async fn surviving_in_a_session(on: On, checks: Checks) {
+async fn surviving_in_a_session(on: On, checks: Checks<'_>) {
     let target = Target::new(on, checks).await;
     let number = format!("9{}", std::process::id());
     let text = target.attack(&SURVIVE.replace("NUMBER", &number)).await;
@@ -325,7 +403,7 @@ async fn surviving_in_a_session(on: On, checks: Checks) {
     assert!(left.is_empty(), "{left:?}: {text}");
 }
 
-async fn killing_the_server(on: On, checks: Checks) {
+async fn killing_the_server(on: On, checks: Checks<'_>) {
     let target = Target::new(on, checks).await;
     let server = target.system.server_id();
     let text = target.attack(KILL).await;
@@ -429,6 +507,57 @@ attacks! {
     touching_another_checkout on Sqlite: a_check_cannot_touch_another_checkout a_check_cannot_touch_another_checkout_of_root a_check_cannot_touch_another_checkout_through_an_agent
     surviving_in_a_session on Sqlite: a_check_cannot_survive_in_a_session a_check_cannot_survive_in_a_session_of_root a_check_cannot_survive_in_a_session_through_an_agent
     killing_the_server on Sqlite: a_check_cannot_kill_the_server a_check_cannot_kill_the_server_of_root a_check_cannot_kill_the_server_through_an_agent
+}
+
+/// Every attack, one after the other: an image is large.
+async fn all(checks: Checks<'_>) {
+    for on in [On::Sqlite, On::Postgres] {
+        minting_a_token(on, checks).await;
+    }
+    moving_the_target(On::Sqlite, checks).await;
+    reading_secrets(On::Sqlite, checks).await;
+    touching_another_checkout(On::Sqlite, checks).await;
+    surviving_in_a_session(On::Sqlite, checks).await;
+    killing_the_server(On::Sqlite, checks).await;
+}
+
+/// An image with what the attacks use.
+#[derive(Debug)]
+struct Attacked {
+    image: Image,
+    /// The server's, in the image.
+    program: PathBuf,
+    _place: Option<TempDir>,
+}
+
+impl Attacked {
+    fn new(name: &str) -> Option<Self> {
+        let used =
+            ["bash", "env", "find", "git", "grep", "nohup", "readlink", "setsid", "tr", "wc"];
+        let used = used.map(|name| Path::new("/usr/bin").join(name));
+        let (program, place) = shown_program();
+        let further: Vec<&Path> = used.iter().chain([&program]).map(PathBuf::as_path).collect();
+        let image = Image::new(name, &further);
+        if image.is_none() {
+            not_tested("Podman does not run containers here");
+        }
+        Some(Self { image: image?, program, _place: place })
+    }
+}
+
+#[tokio::test]
+async fn a_check_in_a_container_cannot_attack() {
+    if let Some(attacked) = Attacked::new("attacked") {
+        all(Checks::InContainers(&attacked)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_check_in_a_container_of_an_engine_cannot_attack() {
+    if let Some(attacked) = Attacked::new("attacked-engine") {
+        let service = Service::start().await;
+        all(Checks::ByEngine(&attacked, &service)).await;
+    }
 }
 
 #[tokio::test]

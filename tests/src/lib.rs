@@ -4,6 +4,8 @@ use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{Ipv4Addr, TcpListener};
 
+pub mod containers;
+
 /// Whether this process may do everything.
 ///
 /// # Panics
