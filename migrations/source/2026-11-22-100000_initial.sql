@@ -38,7 +38,6 @@ CREATE TABLE sessions (
     created_at Moment NOT NULL,
     seen_at Moment NOT NULL
 );
-CREATE INDEX sessions_by_use ON sessions (seen_at);
 
 CREATE TABLE repos (
     id Id NOT NULL PRIMARY KEY,
@@ -84,9 +83,10 @@ CREATE TABLE entries (
     PRIMARY KEY (queue_id, id)
 );
 CREATE UNIQUE INDEX entries_of_pull_request ON entries (queue_id, pr_number);
-CREATE INDEX entries_live ON entries (queue_id) WHERE live;
+CREATE INDEX entries_live ON entries (org_id, queue_id) WHERE live;
 CREATE INDEX entries_by_submission ON entries (queue_id, submitted_at, pr_number);
-CREATE INDEX entries_of_branch ON entries (queue_id, head_branch) WHERE head_branch IS NOT NULL;
+CREATE INDEX entries_of_branch ON entries (queue_id, head_branch, submitted_at, pr_number)
+WHERE head_branch IS NOT NULL;
 
 CREATE TABLE runs (
     queue_id Id NOT NULL REFERENCES queues (id),
@@ -136,10 +136,10 @@ CREATE TABLE entry_moves (
     document Document NOT NULL,
     PRIMARY KEY (queue_id, number, ordinal)
 );
+CREATE INDEX entry_moves_of_queue ON entry_moves (queue_id, at, number, ordinal);
 CREATE INDEX entry_moves_by_time ON entry_moves (org_id, at);
-CREATE INDEX entry_moves_of_entry ON entry_moves (queue_id, entry_id, number);
-CREATE INDEX entry_moves_from ON entry_moves (queue_id, from_state, at);
-CREATE INDEX entry_moves_to ON entry_moves (queue_id, to_state, at);
+CREATE INDEX entry_moves_of_entry ON entry_moves (queue_id, entry_id, number, ordinal);
+CREATE INDEX entry_moves_from ON entry_moves (queue_id, from_state, at, number, ordinal);
 
 -- Public events, of queues and of tests. The payload is text and no document: subscribers verify a
 -- signature of its bytes, which must not change.
@@ -509,7 +509,7 @@ CREATE TABLE incident_failures (
     PRIMARY KEY (repo_id, incident_id, test_id, upload_id),
     FOREIGN KEY (repo_id, incident_id) REFERENCES test_incidents (repo_id, id) ON DELETE CASCADE
 );
-CREATE INDEX incident_failures_of_test ON incident_failures (repo_id, test_id);
+CREATE INDEX incident_failures_of_test ON incident_failures (repo_id, test_id, incident_id);
 
 CREATE TABLE ci_runs (
     id Id NOT NULL PRIMARY KEY,

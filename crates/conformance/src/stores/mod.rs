@@ -38,11 +38,18 @@ pub use flaky_scenario::Scenario;
 pub use sample::{Sample, at};
 
 /// Makes one test of each property. The expression is evaluated in an async block and returns the
-/// stores of an empty database and a value that keeps it alive.
+/// stores of an empty database and a value that keeps it alive. With `all` before it, it runs every
+/// property, one after the other.
 #[macro_export]
 macro_rules! store_conformance {
     ($fresh:expr) => {
-        $crate::store_conformance!(@tests $fresh;
+        $crate::store_conformance!(@list tests $fresh);
+    };
+    (all $fresh:expr) => {
+        $crate::store_conformance!(@list all $fresh);
+    };
+    (@list $how:ident $fresh:expr) => {
+        $crate::store_conformance!(@$how $fresh;
             accounts::a_slug_belongs_to_its_first_organization,
             accounts::a_token_is_found_by_its_hash_unchanged,
             accounts::a_revoked_token_keeps_the_earlier_time,
@@ -191,6 +198,12 @@ macro_rules! store_conformance {
             webhooks::ended_messages_are_replayed,
             webhooks::old_messages_are_pruned_and_deletion_removes_all_messages,
         );
+    };
+    (@all $fresh:expr; $($suite:ident::$property:ident),+ $(,)?) => {
+        $({
+            let (stores, _alive) = $fresh.await;
+            $crate::stores::$suite::$property(&stores).await;
+        })+
     };
     (@tests $fresh:expr; $($suite:ident::$property:ident),+ $(,)?) => {
         $(

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use diesel::dsl::not;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
@@ -53,7 +54,7 @@ impl QueueStore for Store {
             .filter(queues::org_id.eq(Sql(org)))
             .filter(queues::repo_id.eq(Sql(repo)))
             .filter(queues::branch.eq(branch.as_str()))
-            .filter(queues::deleted.eq(false))
+            .filter(not(queues::deleted))
             .select(queues::id)
             .first(&mut conn)
             .await
@@ -74,7 +75,7 @@ impl QueueStore for Store {
         let of_branch = queues::repo_id
             .eq(repos::id)
             .and(queues::branch.eq(branch.to_string()))
-            .and(queues::deleted.eq(false));
+            .and(not(queues::deleted));
         let of_pr = impacted_targets::queue_id
             .eq(queues::id)
             .and(impacted_targets::pr_number.eq(pr.map_or(NO_PR, |pr| i64::from(pr.0))));
@@ -133,7 +134,7 @@ impl QueueStore for Store {
                 .left_join(impacted_targets::table.on(of_prs))
                 .filter(queues::id.eq(Sql(queue.id)))
                 .filter(queues::org_id.eq(Sql(queue.org)))
-                .filter(queues::deleted.eq(false))
+                .filter(not(queues::deleted))
                 .select((
                     queues::version,
                     (impacted_targets::pr_number, impacted_targets::document).nullable(),
@@ -176,7 +177,7 @@ impl QueueStore for Store {
     ) -> Result<Vec<QueueKey>, StoreError> {
         let mut conn = self.connection(org).await?;
         let mut query = queues::table
-            .filter(queues::deleted.eq(false))
+            .filter(not(queues::deleted))
             .select((queues::org_id, queues::id, queues::repo_id, queues::branch))
             .order(queues::id)
             .into_boxed();
@@ -196,17 +197,18 @@ impl QueueStore for Store {
     ) -> Result<Vec<(QueueKey, Version)>, StoreError> {
         let mut conn = self.connection(Reach::ALL).await?;
         let mut query = queues::table
-            .filter(queues::deleted.eq(false))
+            .filter(not(queues::deleted))
             .select((
                 (queues::org_id, queues::id, queues::repo_id, queues::branch),
                 queues::version,
             ))
-            .order(queues::id)
             .into_boxed();
         if let Some(at) = watched_at {
             query = query.filter(queues::watched_until.gt(Sql(at)));
         }
-        let rows: Vec<(KeyRow, i64)> = query.load(&mut conn).await.map_err(DbError::from)?;
+        let mut rows: Vec<(KeyRow, i64)> = query.load(&mut conn).await.map_err(DbError::from)?;
+        // Sorted here: SQLite would read all queues in this order, and not the few that are watched.
+        rows.sort_unstable_by_key(|((_, id, ..), _)| *id);
         let version = |(row, version): (KeyRow, i64)| Ok((key(row)?, Version(version)));
         Ok(rows.into_iter().map(version).collect::<Result<_, DbError>>()?)
     }
@@ -215,7 +217,7 @@ impl QueueStore for Store {
         let mut conn = self.connection(Reach::ALL).await?;
         let rows: Vec<(OrgId, QueueId)> = queues::table
             .filter(queues::next_deadline.le(Sql(at)))
-            .filter(queues::deleted.eq(false))
+            .filter(not(queues::deleted))
             .select((queues::org_id, queues::id))
             .order((queues::next_deadline, queues::id))
             .limit(i64::from(limit))
@@ -272,7 +274,7 @@ async fn version_of(conn: &mut Conn, queue: QueueRef) -> Result<Option<i64>, DbE
     Ok(queues::table
         .filter(queues::id.eq(Sql(queue.id)))
         .filter(queues::org_id.eq(Sql(queue.org)))
-        .filter(queues::deleted.eq(false))
+        .filter(not(queues::deleted))
         .select(queues::version)
         .first(conn)
         .await
@@ -283,7 +285,7 @@ async fn load_whole(conn: &mut Conn, queue: QueueRef) -> Result<Option<(Queue, V
     let row: Option<(i64, Kept<Header>)> = queues::table
         .filter(queues::id.eq(Sql(queue.id)))
         .filter(queues::org_id.eq(Sql(queue.org)))
-        .filter(queues::deleted.eq(false))
+        .filter(not(queues::deleted))
         .select((queues::version, queues::document))
         .first(conn)
         .await
@@ -291,12 +293,13 @@ async fn load_whole(conn: &mut Conn, queue: QueueRef) -> Result<Option<(Queue, V
     let Some((version, Kept(header))) = row else { return Ok(None) };
     let live: Vec<Kept<Entry>> = entries::table
         .filter(entries::queue_id.eq(Sql(queue.id)))
-        .filter(entries::live.eq(true))
+        .filter(entries::org_id.eq(Sql(queue.org)))
+        .filter(entries::live)
         .select(entries::document)
         .load(conn)
         .await?;
     let mut live = values(live);
-    let mut targets = targets_of_live(conn, queue.id).await?;
+    let mut targets = targets_of_live(conn, queue).await?;
     for entry in &mut live {
         entry.targets = targets.remove(&i64::from(entry.pr.0));
     }
@@ -306,14 +309,15 @@ async fn load_whole(conn: &mut Conn, queue: QueueRef) -> Result<Option<(Queue, V
 
 async fn targets_of_live(
     conn: &mut Conn,
-    queue: QueueId,
+    queue: QueueRef,
 ) -> Result<BTreeMap<i64, Arc<ReportedTargets>>, DbError> {
     let live = entries::table
-        .filter(entries::queue_id.eq(Sql(queue)))
-        .filter(entries::live.eq(true))
+        .filter(entries::queue_id.eq(Sql(queue.id)))
+        .filter(entries::org_id.eq(Sql(queue.org)))
+        .filter(entries::live)
         .select(entries::pr_number);
     let rows: Vec<(i64, Kept<ReportedTargets>)> = impacted_targets::table
-        .filter(impacted_targets::queue_id.eq(Sql(queue)))
+        .filter(impacted_targets::queue_id.eq(Sql(queue.id)))
         .filter(impacted_targets::pr_number.eq_any(live))
         .select((impacted_targets::pr_number, impacted_targets::document))
         .load(conn)
@@ -332,11 +336,15 @@ async fn runs_that_matter(
     if let Some(landing) = &header.landing {
         named.extend(landing.runs.iter().copied());
     }
-    let rows: Vec<Kept<TestRun>> = runs::table
-        .filter(runs::queue_id.eq(Sql(queue)))
-        .filter(runs::running.eq(true).or(runs::id.eq_any(named.into_iter().map(Sql))))
-        .select(runs::document)
-        .load(conn)
-        .await?;
-    Ok(values(rows))
+    let of_queue = runs::table.filter(runs::queue_id.eq(Sql(queue))).select(runs::document);
+    let mut found: Vec<TestRun> = values(of_queue.filter(runs::running).load(conn).await?);
+    for run in &found {
+        named.remove(&run.id);
+    }
+    // With one query for both, SQLite would read every run that the queue ever had.
+    if !named.is_empty() {
+        let of_ids = of_queue.filter(runs::id.eq_any(named.into_iter().map(Sql)));
+        found.extend(values(of_ids.load(conn).await?));
+    }
+    Ok(found)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use diesel::dsl::{exists, not};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoName, RunId};
@@ -145,7 +146,7 @@ impl ReadStore for Store {
         let mut query = queues::table
             .inner_join(repos::table)
             .filter(queues::org_id.eq(Sql(scope.org)))
-            .filter(queues::deleted.eq(false))
+            .filter(not(queues::deleted))
             .order((repos::host, repos::owner, repos::name, queues::branch))
             .select((queues::id, repos::host, repos::owner, repos::name, queues::branch))
             .into_boxed();
@@ -153,21 +154,19 @@ impl ReadStore for Store {
             query = query.filter(queues::repo_id.eq(Sql(repo)));
         }
         let places: Vec<QueuePlaceRow> = query.load(&mut conn).await.map_err(DbError::from)?;
-        let live = entries::table
-            .filter(entries::org_id.eq(Sql(scope.org)))
-            .filter(entries::live.eq(true));
+        let live = entries::table.filter(entries::org_id.eq(Sql(scope.org))).filter(entries::live);
         let all: Vec<Count> = live
             .group_by((entries::queue_id, entries::state))
             .select((entries::queue_id, entries::state, diesel::dsl::count_star()))
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let of_bisections = runs::table
-            .filter(runs::org_id.eq(Sql(scope.org)))
-            .filter(runs::bisection.eq(true))
-            .select(runs::id.nullable());
+        let of_bisection = runs::table
+            .filter(runs::queue_id.eq(entries::queue_id))
+            .filter(runs::id.nullable().eq(entries::run_id))
+            .filter(runs::bisection);
         let bisected: Vec<Count> = live
-            .filter(entries::run_id.eq_any(of_bisections))
+            .filter(exists(of_bisection))
             .group_by((entries::queue_id, entries::state))
             .select((entries::queue_id, entries::state, diesel::dsl::count_star()))
             .load(&mut conn)

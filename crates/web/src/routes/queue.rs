@@ -6,7 +6,7 @@ use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::ports::PullRequestQuery;
-use signalbox_domain::queue::{Estimate, Estimates, Priority, RequestedState, view_queue};
+use signalbox_domain::queue::{Estimate, Estimates, Priority, RequestedState, view_entry};
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_services::{Extras, QueueChange, SubmitOptions, Topic};
 
@@ -55,18 +55,18 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         pages.reads.queue_with_past(&visitor.caller, &place.repo, &place.branch).await?;
     let merges = pages.reads.hourly_merges(&visitor.caller).await?;
     let lately = merges.get(&queue.header.id).map_or(0, |hourly| hourly.iter().sum::<u32>());
-    let (view, now) = (view_queue(&queue), pages.reads.now());
+    let now = pages.reads.now();
     let after = usize::try_from(asked.number("after").unwrap_or(0)).unwrap_or(0);
     let filter = view::queue_list::Filter::new(asked.text("stage"), asked.text("author"), after);
-    let shown = view::queue_list::Shown::of(&view, filter);
-    let in_line = shown.entries.iter().copied().filter(|it| it.position.is_some());
+    let shown = view::queue_list::Shown::of(&queue, filter);
+    let in_line = shown.entries.iter().filter(|it| it.position.is_some());
     let estimates = Estimates::new(&queue, &past.durations, now);
-    let last = view::queue::last_to_merge(&view);
+    let last = view::queue::last_to_merge(&queue).and_then(|last| view_entry(&queue, last));
     let estimates: BTreeMap<PrNumber, Estimate> =
-        in_line.take(ESTIMATES).chain(last).map(|it| (it.entry.pr, estimates.of(it))).collect();
+        in_line.take(ESTIMATES).chain(&last).map(|it| (it.entry.pr, estimates.of(it))).collect();
     let page = view::queue::page(&view::queue::Seen {
         place: &place,
-        view: &view,
+        queue: &queue,
         shown: &shown,
         estimates: &estimates,
         usual: view::queue_list::usual(&past.durations),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::queue::{Queue, view_queue};
+use signalbox_domain::queue::{Entry, LinePosition, Queue};
 
 use super::QueueAddress;
 use super::queue::titled;
@@ -14,9 +14,9 @@ const MOST: usize = 5;
 
 /// The nearest ones ahead and behind; `None` when it is not in the line.
 pub(crate) fn section(place: &QueueAddress, queue: &Queue, pr: PrNumber) -> Option<Section> {
-    let view = view_queue(queue);
-    let line: Vec<_> = view.entries.iter().filter(|it| it.position.is_some()).collect();
-    let own = line.iter().position(|it| it.entry.pr == pr)?;
+    let line = queue.entries_in_order().take_while(|it| it.place != LinePosition::Outside);
+    let line: Vec<&Entry> = line.collect();
+    let own = line.iter().position(|it| it.pr == pr)?;
     let heads = ["#Position", "Pull request", "State", "Where"];
     let mut table = Table::new("neighbours", "Neighbors in the line", &heads)
         .empty("No other pull request is in the line.");
@@ -27,9 +27,8 @@ pub(crate) fn section(place: &QueueAddress, queue: &Queue, pr: PrNumber) -> Opti
             Ordering::Equal => continue,
             Ordering::Greater => "behind",
         };
-        let number = Cell::number(it.position.unwrap_or_default());
-        let row = vec![number, titled(it.entry, place), Cell::named(&it.state), Cell::text(side)];
-        table.push(it.entry.pr, row);
+        let (number, state) = (Cell::number(at + 1), Cell::named(&it.state.name()));
+        table.push(it.pr, vec![number, titled(it, place), state, Cell::text(side)]);
     }
     let note = format!("{own} ahead, {} behind", line.len() - own - 1);
     Some(Section::new("beside", "Neighbors in the line").note(note).with(Block::Table(table)))

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, PrState, Queue,
-    QueueState, QueueView, WaitReason,
+    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, LinePosition, Mode, PrState,
+    Queue, QueueState, WaitReason,
 };
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::EntrySnapshot;
@@ -21,7 +21,7 @@ use crate::visitor::Visitor;
 /// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a QueueAddress,
-    pub(crate) view: &'a QueueView<'a>,
+    pub(crate) queue: &'a Queue,
     pub(crate) shown: &'a Shown<'a>,
     /// The estimates of shown pull requests in the line, and of the last one in the line.
     pub(crate) estimates: &'a BTreeMap<PrNumber, Estimate>,
@@ -73,22 +73,24 @@ pub(super) enum Stage {
     NotReady,
 }
 
-pub(super) fn stage(entry: &EntryView<'_>) -> Stage {
-    if entry.waits == Some(WaitReason::Landing) {
-        return Stage::Merging;
-    }
-    match entry.state {
-        PrState::Testing => Stage::Testing,
-        PrState::TestsPassed => Stage::Passed,
-        PrState::PendingFailure => Stage::Doubtful,
-        PrState::Pending => Stage::Waiting,
-        PrState::NotReady | PrState::Merged | PrState::Failed | PrState::Cancelled => {
-            Stage::NotReady
+impl Stage {
+    pub(super) const fn of(state: PrState, is_landing: bool) -> Self {
+        match state {
+            _ if is_landing => Self::Merging,
+            PrState::Testing => Self::Testing,
+            PrState::TestsPassed => Self::Passed,
+            PrState::PendingFailure => Self::Doubtful,
+            PrState::Pending => Self::Waiting,
+            PrState::NotReady | PrState::Merged | PrState::Failed | PrState::Cancelled => {
+                Self::NotReady
+            }
         }
     }
-}
 
-impl Stage {
+    pub(super) fn of_view(entry: &EntryView<'_>) -> Self {
+        Self::of(entry.state, entry.waits == Some(WaitReason::Landing))
+    }
+
     pub(super) const ALL: [Self; 6] =
         [Self::Merging, Self::Testing, Self::Passed, Self::Doubtful, Self::Waiting, Self::NotReady];
 
@@ -105,9 +107,9 @@ impl Stage {
 }
 
 /// The last one in the line; `None` in parallel lanes, where it is not the last one to merge.
-pub(crate) fn last_to_merge<'a>(view: &'a QueueView<'a>) -> Option<&'a EntryView<'a>> {
-    let last = view.entries.iter().rfind(|it| it.position.is_some());
-    last.filter(|_| view.queue.mode() == Mode::Single)
+pub(crate) fn last_to_merge(queue: &Queue) -> Option<PrNumber> {
+    let line = queue.entries_in_order().take_while(|it| it.place != LinePosition::Outside);
+    line.last().filter(|_| queue.mode() == Mode::Single).map(|it| it.pr)
 }
 
 /// Whether failures have reduced the number of test slots.
@@ -122,7 +124,7 @@ fn reduced(queue: &Queue) -> String {
 
 /// The page.
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
-    let (place, queue) = (seen.place, seen.view.queue);
+    let (place, queue) = (seen.place, seen.queue);
     let header = &queue.header;
     let name = header.state.name();
     let mut page = Page {
@@ -135,8 +137,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         curl: place.curl("getQueue", ""),
         ..Page::default()
     };
-    let count = |wanted: Stage| seen.view.entries.iter().filter(|it| stage(it) == wanted).count();
-    let line = seen.view.entries.iter().filter(|it| it.position.is_some()).count();
+    let shown = seen.shown;
+    let (count, line) = (|stage| shown.count(stage), shown.in_line);
     let (used, limit) = queue.slots_of_line();
     page.announce = format!(
         "{line} in the line, {} testing, {} waiting",
@@ -147,7 +149,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     for notice in notices(seen) {
         top = top.with(notice);
     }
-    let clears = last_to_merge(seen.view).and_then(|it| seen.estimates.get(&it.entry.pr)?.time);
+    let clears = last_to_merge(queue).and_then(|it| seen.estimates.get(&it)?.time);
     let clears = clears.filter(|time| *time >= Span::seconds(1));
     let mut numbers = vec![
         tile("in the line", line.to_string(), not_ready(count(Stage::NotReady))),
@@ -163,8 +165,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     }
     numbers.extend(merged_lately(seen));
     top = top.with(Block::Summary(numbers));
-    let shown = seen.shown;
-    if seen.view.entries.len() > MANY || shown.filter.is_used() {
+    if queue.live() > MANY || shown.filter.is_used() {
         top = top.with(Block::Forms(vec![filters(seen)]));
     }
     if shown.filter.is_used() {
@@ -222,7 +223,7 @@ fn mode(mode: Mode) -> Cell {
 }
 
 fn notices(seen: &Seen<'_>) -> Vec<Block> {
-    let queue = seen.view.queue;
+    let queue = seen.queue;
     let header = &queue.header;
     let mut notices = Vec::new();
     let word = header.state.name().named();

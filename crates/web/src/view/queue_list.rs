@@ -1,13 +1,18 @@
 //! The list of a queue: which pull requests are shown, and their rows.
 
-use signalbox_domain::ids::RunId;
-use signalbox_domain::queue::{EntryView, Part, Priority, QueueView, TestRun};
+use std::collections::{BTreeMap, BTreeSet};
+
+use signalbox_domain::ids::{PrNumber, RunId};
+use signalbox_domain::queue::{
+    Entry, EntryView, LinePosition, Part, PrState, Priority, Queue, TestRun, WaitReason,
+    view_entries,
+};
 use signalbox_domain::time::Span;
 use signalbox_wording::wait;
 
 use super::ROWS;
 use super::health::percentile;
-use super::queue::{Seen, Stage, due, stage, titled};
+use super::queue::{Seen, Stage, due, titled};
 use crate::model::{Cell, Field, Form, Table};
 use crate::text::{lasting, plain, quoted, sentence, span};
 
@@ -34,30 +39,52 @@ impl Filter {
         !self.stage.is_empty() || !self.author.is_empty()
     }
 
-    fn admits(&self, entry: &EntryView<'_>) -> bool {
-        let author = || entry.entry.pull_request.author.to_lowercase();
-        (self.stage.is_empty() || stage(entry).heading().0 == self.stage)
+    fn admits(&self, entry: &Entry, stage: Stage) -> bool {
+        let author = || entry.pull_request.author.to_lowercase();
+        (self.stage.is_empty() || stage.heading().0 == self.stage)
             && (self.author.is_empty() || author().contains(&self.author.to_lowercase()))
     }
 }
 
-/// The pull requests on a page.
+/// The pull requests on a page. Why they wait is determined only for these, and for those that
+/// passed.
 pub(crate) struct Shown<'a> {
     pub(super) filter: Filter,
-    pub(crate) entries: Vec<&'a EntryView<'a>>,
+    pub(crate) entries: Vec<EntryView<'a>>,
     /// How many the filter admits.
     pub(super) all: usize,
+    /// How many of the queue are in the line.
+    pub(super) in_line: usize,
+    stages: BTreeMap<Stage, usize>,
 }
 
 impl<'a> Shown<'a> {
     /// The pull requests of a queue that a filter admits, in queue order.
-    pub(crate) fn of(view: &'a QueueView<'a>, mut filter: Filter) -> Self {
-        let all = view.entries.iter().filter(|it| filter.admits(it)).count();
+    pub(crate) fn of(queue: &'a Queue, mut filter: Filter) -> Self {
+        let entries = || queue.entries_in_order();
+        let passed = entries().filter(|it| it.state.name() == PrState::TestsPassed);
+        let passed = view_entries(queue, &passed.map(|it| it.pr).collect());
+        let merging = passed.iter().filter(|it| it.waits == Some(WaitReason::Landing));
+        let merging: BTreeSet<PrNumber> = merging.map(|it| it.entry.pr).collect();
+        let (mut admitted, mut in_line, mut stages) = (Vec::new(), 0, BTreeMap::new());
+        for entry in entries() {
+            let stage = Stage::of(entry.state.name(), merging.contains(&entry.pr));
+            *stages.entry(stage).or_default() += 1;
+            in_line += usize::from(entry.place != LinePosition::Outside);
+            if filter.admits(entry, stage) {
+                admitted.push(entry.pr);
+            }
+        }
+        let all = admitted.len();
         // The queue may have become shorter than the page that was left.
         filter.after = filter.after.min(all.saturating_sub(1) / ROWS * ROWS);
-        let admitted = view.entries.iter().filter(|it| filter.admits(it));
-        let entries = admitted.skip(filter.after).take(ROWS).collect();
-        Self { filter, entries, all }
+        let page = admitted.into_iter().skip(filter.after).take(ROWS).collect();
+        Self { filter, entries: view_entries(queue, &page), all, in_line, stages }
+    }
+
+    /// How many of the queue are in a stage.
+    pub(super) fn count(&self, stage: Stage) -> usize {
+        self.stages.get(&stage).copied().unwrap_or_default()
     }
 }
 
@@ -82,7 +109,7 @@ const COLUMNS: [&str; 6] =
 fn state(entry: &EntryView<'_>) -> Cell {
     let Some(waits) = &entry.waits else { return Cell::named(&entry.state) };
     let wait = wait(waits);
-    let cell = match stage(entry) {
+    let cell = match Stage::of_view(entry) {
         Stage::Merging | Stage::Waiting | Stage::NotReady => Cell::word(wait.word),
         Stage::Testing | Stage::Passed | Stage::Doubtful => Cell::named(&entry.state),
     };
@@ -92,7 +119,7 @@ fn state(entry: &EntryView<'_>) -> Cell {
 /// The test run of a pull request: how long it takes, and what it tests. `before` is the run of the row
 /// above.
 fn tested(seen: &Seen<'_>, entry: &EntryView<'_>, before: Option<RunId>) -> Cell {
-    let Some(run) = entry.entry.state.run().and_then(|run| seen.view.queue.run(run)) else {
+    let Some(run) = entry.entry.state.run().and_then(|run| seen.queue.run(run)) else {
         return Cell::default();
     };
     if before == Some(run.id) {
@@ -150,7 +177,7 @@ pub(super) fn listed(seen: &Seen<'_>) -> Table {
         table.push(entry.entry.pr, row(seen, entry, before.filter(|_| run.is_some())));
         let is_group = |run: &TestRun| run.group.len() > 1;
         if let Some(row) = table.rows.last_mut()
-            && run.and_then(|run| seen.view.queue.run(run)).is_some_and(is_group)
+            && run.and_then(|run| seen.queue.run(run)).is_some_and(is_group)
         {
             row.class = if before == run { "rail more" } else { "rail" };
         }
@@ -200,7 +227,7 @@ pub(super) fn filters(seen: &Seen<'_>) -> Form {
 
 /// What a run tests: a single pull request or a batch, and what it is built on.
 fn contents(seen: &Seen<'_>, run: &TestRun) -> String {
-    let first = run.group.first().and_then(|first| seen.view.queue.entry(first.entry));
+    let first = run.group.first().and_then(|first| seen.queue.entry(first.entry));
     let part = first.and_then(|first| first.part.as_ref());
     let is_alone = part.is_some_and(Part::is_alone);
     let kind = match (run.bisection, run.group.len()) {

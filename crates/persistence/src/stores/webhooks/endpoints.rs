@@ -20,7 +20,7 @@ pub(super) async fn create(
     // Serializes concurrent calls, so that each counts the other's endpoint.
     let org = endpoint.org;
     diesel::update(orgs::table.find(Sql(org)))
-        .set(orgs::id.eq(Sql(org)))
+        .set(orgs::created_at.eq(orgs::created_at))
         .execute(&mut *conn)
         .await?;
     let there: i64 = webhook_endpoints::table
