@@ -44,7 +44,7 @@ fn connections_share_no_lock() {
 /// Every statement that connections of this process have executed.
 static STATEMENTS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-fn record(event: InstrumentationEvent<'_>) {
+fn record(event: &InstrumentationEvent<'_>) {
     if let InstrumentationEvent::StartQuery { query, .. } = event {
         let statement = query.to_string();
         let sql = statement.split(" -- binds").next().unwrap_or_default();
@@ -84,7 +84,10 @@ const SCANNED: [&str; 15] = [
 /// is a condition of the query, word for word, and checks references by reading what refers.
 #[test]
 fn statements_use_indexes_and_every_index_is_used() {
-    set_default_instrumentation(|| Some(Box::new(record))).expect("set");
+    set_default_instrumentation(|| {
+        Some(Box::new(|event: InstrumentationEvent<'_>| record(&event)))
+    })
+    .expect("set");
     let all = std::thread::Builder::new().stack_size(STACK).spawn(|| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
