@@ -6,7 +6,7 @@ use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::ports::PullRequestQuery;
-use signalbox_domain::queue::{Estimate, Estimates, Priority, RequestedState, view_entry};
+use signalbox_domain::queue::{Estimate, Estimates, Priority, RequestedState};
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_services::{Extras, QueueChange, SubmitOptions, Topic};
 
@@ -61,9 +61,11 @@ async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let shown = view::queue_list::Shown::of(&queue, filter);
     let in_line = shown.entries.iter().filter(|it| it.position.is_some());
     let estimates = Estimates::new(&queue, &past.durations, now);
-    let last = view::queue::last_to_merge(&queue).and_then(|last| view_entry(&queue, last));
-    let estimates: BTreeMap<PrNumber, Estimate> =
-        in_line.take(ESTIMATES).chain(&last).map(|it| (it.entry.pr, estimates.of(it))).collect();
+    let estimates: BTreeMap<PrNumber, Estimate> = in_line
+        .take(ESTIMATES)
+        .chain(&shown.last)
+        .map(|it| (it.entry.pr, estimates.of(it)))
+        .collect();
     let page = view::queue::page(&view::queue::Seen {
         place: &place,
         queue: &queue,

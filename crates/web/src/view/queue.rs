@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, LinePosition, Mode, PrState,
-    Queue, QueueState, WaitReason,
+    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, PrState, Queue,
+    QueueState, WaitReason,
 };
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::EntrySnapshot;
@@ -106,12 +106,6 @@ impl Stage {
     }
 }
 
-/// The last one in the line; `None` in parallel lanes, where it is not the last one to merge.
-pub(crate) fn last_to_merge(queue: &Queue) -> Option<PrNumber> {
-    let line = queue.entries_in_order().take_while(|it| it.place != LinePosition::Outside);
-    line.last().filter(|_| queue.mode() == Mode::Single).map(|it| it.pr)
-}
-
 /// Whether failures have reduced the number of test slots.
 fn reduced(queue: &Queue) -> String {
     let most = queue.header.settings.concurrency;
@@ -149,7 +143,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     for notice in notices(seen) {
         top = top.with(notice);
     }
-    let clears = last_to_merge(queue).and_then(|it| seen.estimates.get(&it)?.time);
+    let clears = shown.last.as_ref().and_then(|it| seen.estimates.get(&it.entry.pr)?.time);
     let clears = clears.filter(|time| *time >= Span::seconds(1));
     let mut numbers = vec![
         tile("in the line", line.to_string(), not_ready(count(Stage::NotReady))),

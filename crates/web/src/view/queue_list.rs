@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    Entry, EntryView, LinePosition, Part, PrState, Priority, Queue, TestRun, WaitReason,
+    Entry, EntryView, LinePosition, Mode, Part, PrState, Priority, Queue, TestRun, WaitReason,
     view_entries,
 };
 use signalbox_domain::time::Span;
@@ -46,7 +46,7 @@ impl Filter {
     }
 }
 
-/// The pull requests on a page. Why they wait is determined only for these, and for those that
+/// The pull requests on a page. Why they wait is determined only for these, and for the entries that
 /// passed.
 pub(crate) struct Shown<'a> {
     pub(super) filter: Filter,
@@ -55,19 +55,21 @@ pub(crate) struct Shown<'a> {
     pub(super) all: usize,
     /// How many of the queue are in the line.
     pub(super) in_line: usize,
+    /// The last one in the line; `None` in parallel lanes, where it is not the last one to merge.
+    pub(crate) last: Option<EntryView<'a>>,
     stages: BTreeMap<Stage, usize>,
 }
 
 impl<'a> Shown<'a> {
     /// The pull requests of a queue that a filter admits, in queue order.
     pub(crate) fn of(queue: &'a Queue, mut filter: Filter) -> Self {
-        let entries = || queue.entries_in_order();
-        let passed = entries().filter(|it| it.state.name() == PrState::TestsPassed);
+        let live: Vec<&Entry> = queue.entries_in_order().collect();
+        let passed = live.iter().filter(|it| it.state.name() == PrState::TestsPassed);
         let passed = view_entries(queue, &passed.map(|it| it.pr).collect());
         let merging = passed.iter().filter(|it| it.waits == Some(WaitReason::Landing));
         let merging: BTreeSet<PrNumber> = merging.map(|it| it.entry.pr).collect();
         let (mut admitted, mut in_line, mut stages) = (Vec::new(), 0, BTreeMap::new());
-        for entry in entries() {
+        for entry in &live {
             let stage = Stage::of(entry.state.name(), merging.contains(&entry.pr));
             *stages.entry(stage).or_default() += 1;
             in_line += usize::from(entry.place != LinePosition::Outside);
@@ -78,8 +80,13 @@ impl<'a> Shown<'a> {
         let all = admitted.len();
         // The queue may have become shorter than the page that was left.
         filter.after = filter.after.min(all.saturating_sub(1) / ROWS * ROWS);
-        let page = admitted.into_iter().skip(filter.after).take(ROWS).collect();
-        Self { filter, entries: view_entries(queue, &page), all, in_line, stages }
+        let page: BTreeSet<PrNumber> = admitted.into_iter().skip(filter.after).take(ROWS).collect();
+        let last = live.iter().rfind(|it| it.place != LinePosition::Outside);
+        let last = last.filter(|_| queue.mode() == Mode::Single).map(|it| it.pr);
+        let mut entries = view_entries(queue, &page.iter().copied().chain(last).collect());
+        let last = last.and_then(|last| entries.iter().find(|it| it.entry.pr == last).cloned());
+        entries.retain(|it| page.contains(&it.entry.pr));
+        Self { filter, entries, all, in_line, last, stages }
     }
 
     /// How many of the queue are in a stage.
