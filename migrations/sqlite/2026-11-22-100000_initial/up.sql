@@ -136,7 +136,7 @@ CREATE TABLE entry_moves (
     document TEXT NOT NULL,
     PRIMARY KEY (queue_id, number, ordinal)
 ) STRICT;
-CREATE INDEX entry_moves_of_queue ON entry_moves (queue_id, at, number, ordinal);
+CREATE INDEX entry_moves_of_queue ON entry_moves (queue_id, at, number, ordinal, to_state);
 CREATE INDEX entry_moves_by_time ON entry_moves (org_id, at);
 CREATE INDEX entry_moves_of_entry ON entry_moves (queue_id, entry_id, number, ordinal);
 CREATE INDEX entry_moves_from ON entry_moves (queue_id, from_state, at, number, ordinal);
@@ -219,7 +219,9 @@ CREATE TABLE pull_requests (
     PRIMARY KEY (repo_id, number)
 ) STRICT;
 -- A poll of a repository reads what is open, however much was merged.
-CREATE INDEX pull_requests_open ON pull_requests (repo_id, number) WHERE state = 'open';
+CREATE INDEX pull_requests_by_state ON pull_requests (repo_id, state, number);
+CREATE INDEX pull_requests_of_branch ON pull_requests (repo_id, head_branch, number)
+WHERE head_branch IS NOT NULL;
 
 CREATE TABLE check_outputs (
     org_id BLOB NOT NULL REFERENCES orgs (id),

@@ -70,7 +70,10 @@ impl HistoryStore for Store {
         }
         if let Some(window) = filter.concluded {
             let (since, until) = bounds(window);
-            let concluded = moves_of!(queue)
+            // Of the same organization as the entries. Without naming it, SQLite does not read the moves of
+            // all its queues.
+            let concluded = entry_moves::table
+                .filter(entry_moves::queue_id.eq(Sql(queue.id)))
                 .filter(entry_moves::to_state.eq_any(TERMINAL.map(PrState::as_str)))
                 .filter(entry_moves::at.between(Sql(since), Sql(until)))
                 .select(entry_moves::entry_id);
@@ -79,7 +82,10 @@ impl HistoryStore for Store {
         if let Some(SubmissionPlace { submitted_at, pr }) = before {
             let (at, pr) = (submitted_at, i64::from(pr.0));
             let same = entries::submitted_at.eq(Sql(at)).and(entries::pr_number.lt(pr));
-            query = query.filter(entries::submitted_at.lt(Sql(at)).or(same));
+            // The first condition is implied by the second, and is the one that an index has.
+            query = query
+                .filter(entries::submitted_at.le(Sql(at)))
+                .filter(entries::submitted_at.lt(Sql(at)).or(same));
         }
         let mut conn = self.connection(queue).await?;
         let rows: Vec<Kept<Entry>> = query.load(&mut conn).await.map_err(DbError::from)?;

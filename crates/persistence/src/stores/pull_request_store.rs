@@ -1,9 +1,7 @@
 //! The store of pull requests of plain git hosts.
 
 use async_trait::async_trait;
-use diesel::dsl::sql;
 use diesel::prelude::*;
-use diesel::sql_types::Bool;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId, Sha};
@@ -158,7 +156,7 @@ impl PullRequestStore for Store {
             .filter(pull_requests::repo_id.eq(Sql(repo)))
             .filter(pull_requests::topic.eq(topic))
             .filter(pull_requests::base.eq(base.as_str()))
-            .filter(sql::<Bool>("state = 'open'"))
+            .filter(pull_requests::state.eq("open"))
             .order(pull_requests::number.desc())
             .select(Row::as_select())
             .first(&mut conn)
@@ -217,7 +215,7 @@ impl PullRequestStore for Store {
         let rows: Vec<(i64, Option<String>, String, Timestamp)> = pull_requests::table
             .filter(pull_requests::org_id.eq(Sql(org)))
             .filter(pull_requests::repo_id.eq(Sql(repo)))
-            .filter(sql::<Bool>("state = 'open'"))
+            .filter(pull_requests::state.eq("open"))
             .order(pull_requests::number)
             .select((
                 pull_requests::number,
@@ -254,7 +252,7 @@ impl PullRequestStore for Store {
             .select(Row::as_select())
             .into_boxed();
         if only_open {
-            query = query.filter(sql::<Bool>("state = 'open'"));
+            query = query.filter(pull_requests::state.eq("open"));
         }
         let rows: Vec<Row> = query.load(&mut conn).await.map_err(DbError::from)?;
         Ok(rows.into_iter().map(Row::into_stored).collect::<Result<_, _>>()?)

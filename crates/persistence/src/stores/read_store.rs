@@ -89,12 +89,9 @@ impl ReadStore for Store {
         since: Timestamp,
     ) -> Result<Vec<MoveRecord>, StoreError> {
         let mut conn = self.connection(queue).await?;
-        // The index of a queue's moves has the state before the time.
-        let states = PrState::ALL.iter().map(|state| state.as_str());
         let rows: Vec<(Timestamp, Kept<MoveDocument>)> = entry_moves::table
             .filter(entry_moves::queue_id.eq(Sql(queue.id)))
             .filter(entry_moves::org_id.eq(Sql(queue.org)))
-            .filter(entry_moves::to_state.eq_any(states))
             .filter(entry_moves::at.ge(Sql(since)))
             .order((entry_moves::at, entry_moves::number, entry_moves::ordinal))
             .select((entry_moves::at, entry_moves::document))
