@@ -70,8 +70,8 @@ impl HistoryStore for Store {
         }
         if let Some(window) = filter.concluded {
             let (since, until) = bounds(window);
-            // Of the same organization as the entries. Without naming it, SQLite does not read the moves of
-            // all its queues.
+            // The entries are filtered by organization. Filtered here, too, SQLite would read the moves of
+            // all queues of the organization.
             let concluded = entry_moves::table
                 .filter(entry_moves::queue_id.eq(Sql(queue.id)))
                 .filter(entry_moves::to_state.eq_any(TERMINAL.map(PrState::as_str)))
