@@ -181,7 +181,8 @@ impl Target {
             system.server_id(),
             system.url(),
         );
-        let attack = format!("{WAIT}{known}{script}\nexit 1\n");
+        // One pipe for both: of two, the pieces of a line may be apart.
+        let attack = format!("exec 2>&1\n{WAIT}{known}{script}\nexit 1\n");
         self.attacks.set(self.attacks.get() + 1);
         let name = format!("attack-{}", self.attacks.get());
         let others =
