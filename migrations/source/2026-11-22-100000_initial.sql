@@ -238,6 +238,7 @@ CREATE TABLE uploads (
     id Id NOT NULL PRIMARY KEY,
     org_id Id NOT NULL REFERENCES orgs (id),
     repo_id Id NOT NULL REFERENCES repos (id),
+    trust Text NOT NULL,
     state Text NOT NULL,
     secret Text,
     digest Text,

@@ -38,6 +38,13 @@ impl Reports {
         self.checks.lock().expect("a lock").is_empty()
     }
 
+    /// Whether every check ended with a failure.
+    pub(crate) fn all_failed(&self) -> bool {
+        let checks = self.checks.lock().expect("a lock");
+        let ended: Vec<_> = checks.iter().filter_map(|it| it.conclusion).collect();
+        !ended.is_empty() && ended.iter().all(|it| *it == CheckConclusion::Failure)
+    }
+
     /// The output of the first check.
     pub(crate) fn text(&self) -> String {
         self.outputs.lock().expect("a lock")[0].text.clone()

@@ -7,6 +7,7 @@ mod checks_runner;
 mod containers;
 mod engine;
 mod faults;
+mod hostile_content;
 mod locks;
 mod proof;
 mod sandbox;

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use signalbox_domain::ports::HostError;
-use tokio::io::{AsyncRead, AsyncReadExt as _, copy, sink};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, copy, sink};
 use tokio::process::Command;
 
 use crate::done::Done;
@@ -14,20 +16,63 @@ use crate::git::ProcessGroup;
 /// The most bytes of the error stream that are kept.
 const MAX_ERRORS: u64 = 64 * 1024;
 
-/// Runs a command of git that must succeed; `None` if it prints more than `most` bytes. The command is
-/// killed in that case, on timeout, and when this future is dropped.
-pub(crate) async fn output(
+/// The most bytes that any call may print.
+pub(crate) const MOST_OUTPUT: usize = 64 * 1024 * 1024;
+
+/// How a call ended that was killed when it printed too much or took too long.
+pub(crate) enum Ended {
+    Done(Done),
+    TooLong,
+    TooSlow,
+}
+
+impl Ended {
+    /// The outcome of a call whose output and duration depend on the content of a change.
+    pub(crate) fn with_content(self, what: &str, limit: Duration) -> Result<Done, HostError> {
+        const CRASHES: [i32; 3] =
+            [Signal::ABORT.as_raw(), Signal::BUS.as_raw(), Signal::SEGV.as_raw()];
+        let words = match self {
+            Self::Done(done) if done.signal.is_some_and(|it| CRASHES.contains(&it)) => {
+                format!("git {what} {}", done.words())
+            }
+            Self::Done(done) => return Ok(done),
+            Self::TooLong => too_long(what),
+            Self::TooSlow => too_slow(what, limit),
+        };
+        Err(HostError::Rejected { words })
+    }
+}
+
+fn too_long(what: &str) -> String {
+    format!("git {what} printed more than {MOST_OUTPUT} bytes and was killed")
+}
+
+fn too_slow(what: &str, limit: Duration) -> String {
+    format!("git {what} did not end within {} s and was killed", limit.as_secs())
+}
+
+/// Runs a command of git. It is killed with all that it has started when it prints more than `most`
+/// bytes, when it does not end in time, and when this future is dropped.
+pub(crate) async fn run(
     limit: Duration,
     mut command: Command,
     what: &str,
+    input: Option<&str>,
     most: usize,
-) -> Result<Option<Vec<u8>>, HostError> {
+) -> Result<Ended, HostError> {
+    if input.is_some() {
+        command.stdin(Stdio::piped());
+    }
     let unavailable = |words: String| HostError::Unavailable { words };
     let mut child = command
         .process_group(0)
         .spawn()
         .map_err(|error| unavailable(format!("could not start git {what}: {error}")))?;
     let group = ProcessGroup::of(&child);
+    if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
+        // A program that ends before it has read everything reports that by its exit code.
+        drop(stdin.write_all(input.as_bytes()).await);
+    }
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let ended = async {
         // If a command prints too much, its error stream stays open.
@@ -42,31 +87,58 @@ pub(crate) async fn output(
         let status = child.wait().await?;
         Ok(Some((status, stdout, stderr)))
     };
-    let ended: io::Result<_> = tokio::time::timeout(limit, ended).await.map_err(|_| {
-        let seconds = limit.as_secs();
-        unavailable(format!("git {what} did not end within {seconds} s and was killed"))
-    })?;
+    let Ok(ended) = tokio::time::timeout(limit, ended).await else { return Ok(Ended::TooSlow) };
+    let ended: io::Result<_> = ended;
     let ended = ended.map_err(|error| {
         unavailable(format!("could not read the output of git {what}: {error}"))
     })?;
-    let Some((status, stdout, stderr)) = ended else { return Ok(None) };
+    let Some((status, stdout, stderr)) = ended else { return Ok(Ended::TooLong) };
     group.release();
-    let done = Done {
+    Ok(Ended::Done(Done {
         what: what.to_owned(),
         code: status.code(),
         signal: status.signal(),
         stdout,
         stderr: String::from_utf8_lossy(&stderr).into_owned(),
-    };
-    Ok(Some(done.succeeded()?.stdout))
+    }))
 }
 
-/// Reads a stream completely, and keeps its beginning.
+/// Runs a command of git within the usual limit of its output.
+pub(crate) async fn finish_within(
+    limit: Duration,
+    command: Command,
+    what: &str,
+    input: Option<&str>,
+) -> Result<Done, HostError> {
+    match run(limit, command, what, input, MOST_OUTPUT).await? {
+        Ended::Done(done) => Ok(done),
+        Ended::TooLong => Err(HostError::Rejected { words: too_long(what) }),
+        Ended::TooSlow => Err(HostError::Unavailable { words: too_slow(what, limit) }),
+    }
+}
+
+/// Runs a command of git that must succeed; `None` if it prints more than `most` bytes.
+pub(crate) async fn output(
+    limit: Duration,
+    command: Command,
+    what: &str,
+    most: usize,
+) -> Result<Option<Vec<u8>>, HostError> {
+    match run(limit, command, what, None, most).await? {
+        Ended::Done(done) => Ok(Some(done.succeeded()?.stdout)),
+        Ended::TooLong => Ok(None),
+        Ended::TooSlow => Err(HostError::Unavailable { words: too_slow(what, limit) }),
+    }
+}
+
+/// Reads a stream completely, and keeps its beginning: whole lines.
 async fn beginning(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     if let Some(mut stream) = stream {
         (&mut stream).take(MAX_ERRORS).read_to_end(&mut kept).await?;
-        copy(&mut stream, &mut sink()).await?;
+        if copy(&mut stream, &mut sink()).await? > 0 {
+            kept.truncate(kept.iter().rposition(|byte| *byte == b'\n').unwrap_or_default());
+        }
     }
     Ok(kept)
 }

@@ -16,6 +16,8 @@ const MAX_PATHS: (usize, usize) = (100, 1_024);
 
 /// The most commits of a pull request whose authors are read.
 const MAX_COMMITS: usize = 1_000;
+/// The most bytes of their messages.
+const MAX_MESSAGES: usize = 8 * 1024 * 1024;
 
 /// The error of git for commits without a common ancestor, after it has read both.
 const UNRELATED: &str = "refusing to merge unrelated histories";
@@ -251,8 +253,11 @@ async fn authored(git: &Git, base: &str, head: &str) -> Result<Vec<Authored>, Ho
     let range = format!("{base}..{head}");
     let most = format!("--max-count={MAX_COMMITS}");
     let format = "--format=%an%x00%ae%x00%B%x00%x00";
-    let done = git.ok(&["log", "--no-merges", &most, format, &range]).await?;
-    let text = done.text();
+    let args = ["log", "--no-merges", &most, format, &range];
+    // A few bytes of a pack can be many of a message. Then there are no co-authors.
+    let Some(printed) = git.ok_up_to(&args, MAX_MESSAGES).await? else { return Ok(Vec::new()) };
+    let text = String::from_utf8_lossy(&printed);
+    let text = text.trim_end_matches('\n');
     let mut commits: Vec<Authored> = text
         .split("\0\0\n")
         .filter_map(|commit| {
@@ -323,7 +328,7 @@ pub(crate) async fn merge_trees(
     theirs: &str,
 ) -> Result<Outcome<String>, HostError> {
     let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs];
-    let done = git.call(&args).await?;
+    let done = git.call_with_content(&args).await?;
     let text = String::from_utf8_lossy(&done.stdout);
     let mut parts = text.split('\0').filter(|part| !part.is_empty());
     let tree = parts.next().unwrap_or_default().trim().to_owned();

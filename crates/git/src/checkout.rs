@@ -12,6 +12,9 @@ use crate::git::Git;
 const UPLOAD_PACK: &str =
     "git -c 'safe.directory=*' -c uploadpack.allowAnySHA1InWant=true upload-pack";
 
+/// The most bytes of the paths of a checkout.
+const MAX_PATHS: usize = 64 * 1024 * 1024;
+
 pub(crate) fn unavailable(folder: &Path, error: &std::io::Error) -> HostError {
     HostError::Unavailable { words: format!("{}: {error}", folder.display()) }
 }
@@ -55,8 +58,17 @@ pub(crate) async fn check_out(
     fetch.extend((depth > 0).then_some(depth_flag.as_str()));
     fetch.extend(["--", &from, sha]);
     new.ok(&fetch).await?;
+    // A few objects can be very many files, for which git needs memory before it writes the first one.
+    let paths = ["ls-tree", "-r", "-z", "--name-only", sha];
+    if new.ok_up_to(&paths, MAX_PATHS).await?.is_none() {
+        let words = format!("the paths of its files have more than {MAX_PATHS} bytes");
+        return Err(NotCheckedOut::Content(words));
+    }
     let args = ["--work-tree", &shown, "checkout", "-q", "--detach", "--force", sha, "--"];
-    let done = new.call(&args).await?;
+    let done = match new.call_with_content(&args).await {
+        Err(HostError::Rejected { words }) => return Err(NotCheckedOut::Content(words)),
+        done => done?,
+    };
     if done.cannot_be_checked_out() {
         return Err(NotCheckedOut::Content(done.words()));
     }

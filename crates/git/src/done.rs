@@ -72,10 +72,17 @@ impl Done {
     }
 
     /// Whether git cannot put the content of a commit into any folder: names that are too long, or
-    /// that it never writes. Every complaint must be of that kind.
+    /// that it never writes, links without a target, two files in one place. Every complaint must be of
+    /// that kind.
     pub(crate) fn cannot_be_checked_out(&self) -> bool {
         let of_content = |line: &str| {
-            line.ends_with(": File name too long") || line.starts_with("error: invalid path ")
+            let of_place = [": File name too long", ": File exists", ": Is a directory"];
+            let ends = |ends: &[&str]| ends.iter().any(|end| line.ends_with(end));
+            line.starts_with("error: invalid path ")
+                || (line.starts_with("error: unable to create ")
+                    && (ends(&of_place) || ends(&[": Not a directory"])))
+                || (line.starts_with("error: unable to create symlink ")
+                    && ends(&[": No such file or directory"]))
         };
         self.signal.is_none()
             && self.complaints().next().is_some()
@@ -118,8 +125,15 @@ mod tests {
     }
 
     #[test]
-    fn only_names_are_the_contents_fault() {
+    fn only_names_and_links_are_the_contents_fault() {
         let long = "error: unable to create file aaa: File name too long\n";
+        let link = "error: unable to create symlink docs/latest: No such file or directory\n";
+        let twice = "error: unable to create file a/b: Not a directory\n";
+        assert!(ended(Some(1), &[long, link, twice].concat()).cannot_be_checked_out());
+        let gone = "error: unable to create file a: No such file or directory\n";
+        assert!(!ended(Some(1), gone).cannot_be_checked_out());
+        let locked = "fatal: Unable to create '/x/.git/index.lock': File exists.\n";
+        assert!(!ended(Some(128), locked).cannot_be_checked_out());
         assert!(ended(Some(1), long).cannot_be_checked_out());
         assert!(ended(Some(128), "error: invalid path '.git'\n").cannot_be_checked_out());
         let full = format!("{long}error: unable to write file b: No space left on device\n");

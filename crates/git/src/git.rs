@@ -1,7 +1,6 @@
 //! The `git` program: a fixed environment, arguments that are never read as options, no shell.
 
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
@@ -11,10 +10,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use signalbox_domain::ids::{Sha, TreeId};
 use signalbox_domain::ports::{Head, HostError};
 use signalbox_domain::time::Timestamp;
-use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
-use crate::bounded;
+use crate::bounded::{self, finish_within};
 use crate::commit::{COMMITTER, RawCommit, written};
 use crate::done::Done;
 use crate::processes::Processes;
@@ -98,6 +96,16 @@ impl Git {
         self.call(args).await?.succeeded()
     }
 
+    /// Calls git with the content of a change, which is at fault if git crashes, takes too long or prints
+    /// too much: for the next call with it would end like that, too.
+    pub(crate) async fn call_with_content(&self, args: &[&str]) -> Result<Done, HostError> {
+        let mut command = self.command();
+        command.args(args);
+        let what = args.iter().find(|arg| !is_option(arg)).copied().unwrap_or_default();
+        let ended = bounded::run(TIME_LIMIT, command, what, None, bounded::MOST_OUTPUT).await?;
+        ended.with_content(what, TIME_LIMIT)
+    }
+
     /// The output of a call that must succeed; `None` if it is longer than `most` bytes; git is
     /// then killed.
     pub(crate) async fn ok_up_to(
@@ -107,7 +115,6 @@ impl Git {
     ) -> Result<Option<Vec<u8>>, HostError> {
         let mut command = self.command();
         command.args(args);
-        let is_option = |arg: &&&str| arg.starts_with('-') || arg.contains('=');
         let what = args.iter().find(|arg| !is_option(arg)).copied().unwrap_or_default();
         bounded::output(TIME_LIMIT, command, what, most).await
     }
@@ -338,6 +345,10 @@ fn program() -> &'static Path {
     })
 }
 
+fn is_option(arg: &str) -> bool {
+    arg.starts_with('-') || arg.contains('=')
+}
+
 async fn finish(command: Command, what: &str, input: Option<&str>) -> Result<Done, HostError> {
     finish_within(TIME_LIMIT, command, what, input).await
 }
@@ -364,46 +375,6 @@ impl Drop for ProcessGroup {
             let _gone = kill_process_group(leader, Signal::KILL);
         }
     }
-}
-
-/// Runs a command of git; it is killed with all that it has started when it does not end in time, or
-/// when this future is dropped.
-pub(crate) async fn finish_within(
-    limit: Duration,
-    mut command: Command,
-    what: &str,
-    input: Option<&str>,
-) -> Result<Done, HostError> {
-    if input.is_some() {
-        command.stdin(Stdio::piped());
-    }
-    let unavailable = |words: String| HostError::Unavailable { words };
-    let mut child = command
-        .process_group(0)
-        .spawn()
-        .map_err(|error| unavailable(format!("could not start git {what}: {error}")))?;
-    let group = ProcessGroup::of(&child);
-    if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
-        // A program that ends before it has read everything reports that by its exit code.
-        drop(stdin.write_all(input.as_bytes()).await);
-    }
-    let output = tokio::time::timeout(limit, child.wait_with_output())
-        .await
-        .map_err(|_| {
-            let seconds = limit.as_secs();
-            unavailable(format!("git {what} did not end within {seconds} s and was killed"))
-        })?
-        .map_err(|error| {
-            unavailable(format!("could not read the output of git {what}: {error}"))
-        })?;
-    group.release();
-    Ok(Done {
-        what: what.to_owned(),
-        code: output.status.code(),
-        signal: output.status.signal(),
-        stdout: output.stdout,
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    })
 }
 
 /// A name that git accepts: it refuses names that consist only of these characters.

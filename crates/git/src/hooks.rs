@@ -8,18 +8,26 @@ use std::path::Path;
 use signalbox_domain::ports::Repository;
 use signalbox_hosts::HookError;
 
-use crate::host::PlainGitHost;
+use crate::host::{OWN_REFS, PlainGitHost};
 
 /// The hook that reports pushes.
 pub const POST_RECEIVE: &str = "post-receive";
 /// Identifies our hook.
 const MARK: &str = "# installed by signalbox";
 
+/// What a push may do: propose changes, with options, and bring only objects that git accepts from a
+/// clone, too. What has landed could not be cloned otherwise.
+const SETTINGS: [(&str, &str); 3] = [
+    ("receive.procReceiveRefs", "refs/for"),
+    ("receive.advertisePushOptions", "true"),
+    ("receive.fsckObjects", "true"),
+];
+
 impl PlainGitHost {
     /// Installs a `proc-receive` hook, which accepts pushes to `refs/for/…`, and a `post-receive`
     /// hook, which reports all other pushes; each runs that program with `hook NAME` after its
     /// arguments. Installing again replaces our own hooks; others are never touched. Another
-    /// `proc-receive` is an error. Without our `post-receive` pushes are seen by the next sweep,
+    /// `proc-receive` is an error. Pushes to the refs of the server are refused. Without our `post-receive` pushes are seen by the next sweep,
     /// so for another one the result is only `false`.
     pub async fn install_hooks(
         &self,
@@ -36,10 +44,12 @@ impl PlainGitHost {
             Err(error) => return Err(error),
         };
         // Without --replace-all a second value would be added each time.
-        for (key, value) in
-            [("receive.procReceiveRefs", "refs/for"), ("receive.advertisePushOptions", "true")]
-        {
+        for (key, value) in SETTINGS {
             git.ok(&["config", "--replace-all", key, value]).await?;
+        }
+        for refs in OWN_REFS {
+            let same = format!("^{refs}$");
+            git.ok(&["config", "--replace-all", "receive.hideRefs", refs, &same]).await?;
         }
         Ok(told)
     }

@@ -24,6 +24,10 @@ use crate::{candidate, changes, land, landed, proof};
 /// The prefixes of the queue's own branches.
 pub(crate) const TEST_BRANCHES: [&str; 2] =
     ["refs/heads/signalbox-temp/", "refs/heads/signalbox-merge/"];
+/// All refs that only the server writes. A push to one of them could claim that a pull request has
+/// landed, or take the name of a test branch.
+pub(crate) const OWN_REFS: [&str; 4] =
+    ["refs/signalbox", "refs/pull", "refs/heads/signalbox-merge", "refs/heads/signalbox-temp"];
 
 /// Folders with different cases are different repositories.
 pub(crate) const CASE_INSENSITIVE_NAMES: bool = false;

@@ -118,6 +118,9 @@ impl PlainGitHost {
             return Err(refused("deleting a ref does not close a pull request"));
         }
         let head = parse_sha(&command.new)?;
+        if git.ok(&["cat-file", "-t", &command.new]).await?.text() != "commit" {
+            return Err(refused("only a commit can be proposed, not a tag, a tree or a file"));
+        }
         let path = command.refname.strip_prefix(NAMESPACE).unwrap_or_default();
         let (target, rest) = split_target(&git, path).await?.ok_or_else(|| {
             HostError::NotFound { what: format!("a branch for `{}`", command.refname) }

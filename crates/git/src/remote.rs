@@ -10,8 +10,9 @@ use signalbox_domain::ports::HostError;
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_hosts::Remote;
 
+use crate::bounded::finish_within;
 use crate::done::Done;
-use crate::git::{Git, finish_within};
+use crate::git::Git;
 use crate::mirror::{Limits, measured};
 
 /// The name of the remote in the configuration of git.

@@ -79,6 +79,7 @@ impl From<UploadError> for Problem {
             UploadError::Unknown(_) => Code::UnknownUpload,
             UploadError::WrongSignature => Code::WrongSignature,
             UploadError::Expired
+            | UploadError::NotOfPublicId { .. }
             | UploadError::WrongOrganization { .. }
             | UploadError::TooOften
             | UploadError::TooManyFiles { .. }

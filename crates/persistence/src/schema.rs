@@ -87,8 +87,9 @@ tables! {
     }
 
     uploads (id) {
-        id -> Id, org_id -> Id, repo_id -> Id, state -> Text, secret -> Nullable<Text>,
-        digest -> Nullable<Text>, created_at -> Moment, document -> Document,
+        id -> Id, org_id -> Id, repo_id -> Id, trust -> Text, state -> Text,
+        secret -> Nullable<Text>, digest -> Nullable<Text>, created_at -> Moment,
+        document -> Document,
     }
 
     flaky_repos (repo_id) {

@@ -30,7 +30,9 @@ pub(crate) struct Process {
 
 impl Process {
     fn read(pid: i32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // A process can give itself a name that is not UTF-8.
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
         // The name is in parentheses and may contain anything; the fields behind it are plain.
         let mut fields = stat.rsplit_once(") ")?.1.split(' ');
         let is_over = matches!(fields.next()?, "Z" | "X");
@@ -54,7 +56,8 @@ impl Process {
     /// The memory that it has for itself or shares by intent, in KiB. Pages of files, such as its
     /// program, are not counted: the system can drop them.
     pub(crate) fn memory_kib(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let status = fs::read(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let status = String::from_utf8_lossy(&status);
         let counted = status.lines().filter_map(|line| {
             let (name, value) = line.split_once(':')?;
             let value = value.trim().strip_suffix(" kB")?;
@@ -110,4 +113,27 @@ fn is_marked(pid: i32, folder: &Path) -> bool {
         let value = variable.strip_prefix(MARK.as_bytes()).and_then(|it| it.strip_prefix(b"="));
         value.is_some_and(|value| Path::new(OsStr::from_bytes(value)).starts_with(folder))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_is_seen_whatever_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join(OsStr::from_bytes(b"\xff\xfe) Z 1"));
+        fs::copy("/bin/cat", &program).expect("copied");
+        let mut child = Command::new(program).stdin(Stdio::piped()).spawn().expect("started");
+        let pid = i32::try_from(child.id()).expect("a number");
+        let process = Process::read(pid).expect("it is seen");
+        assert_eq!(process.parent, i32::try_from(std::process::id()).expect("a number"));
+        assert!(!process.is_over && process.memory_kib() > 0);
+        process.signal(Signal::KILL);
+        assert!(!child.wait().expect("an end").success());
+    }
 }

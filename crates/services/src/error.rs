@@ -99,7 +99,7 @@ pub enum Error {
     /// The queue was changed concurrently too many times.
     #[error("the merge queue is too busy: it was changed concurrently too many times")]
     Busy,
-    /// The server runs one simulation at a time.
+    /// The server runs two simulations at a time, and one for an organization.
     #[error("another simulation is running; try again in a few seconds")]
     Simulating,
     /// The history of a queue cannot be simulated.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
     Admission, BranchClass, KnownFailure, QuarantineCause, RunOutcome, RunRecord, TestId,
-    TestedChanges, Trust, UploadId, UploadSource, known_failure,
+    TestedChanges, UploadId, UploadSource, known_failure,
 };
 use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{CheckLog, FlakyStores, RepoRef, Repository};
@@ -19,7 +19,7 @@ use super::Error;
 use super::failure_reads::without_sequences;
 use super::flaky::settings_of;
 
-/// The most uploads of a repository that are looked through, the newest first.
+/// The most uploads of a repository during a run that are looked through; with more, nothing is known.
 const MOST_UPLOADS: u32 = 200;
 /// The most failing attempts that are read; with more, nothing is known.
 const MOST_ATTEMPTS: u32 = 1_000;
@@ -71,15 +71,14 @@ pub(super) async fn causes(
         return Ok(Vec::new());
     }
     let repo = failed.repo();
-    let uploads = stores.uploads.list(repo.org, repo.id, None, MOST_UPLOADS).await?;
-    let is_cut = uploads.len() >= usize::try_from(MOST_UPLOADS).unwrap_or(usize::MAX)
-        && uploads.last().is_some_and(|oldest| oldest.created_at >= failed.since());
-    if is_cut {
+    // An upload without a token says nothing about a check, and must not crowd out one that does.
+    let since = failed.since();
+    let uploads = stores.uploads.trusted_since(repo.org, repo.id, since, MOST_UPLOADS).await?;
+    if uploads.len() >= usize::try_from(MOST_UPLOADS).unwrap_or(usize::MAX) {
         return Ok(Vec::new());
     }
     let may_be_of_commit: Vec<&UploadRecord> = uploads
         .iter()
-        .filter(|it| it.created_at >= failed.since())
         .filter(|it| commit_of(it).is_none_or(|sha| sha == candidate.sha.as_str()))
         .collect();
     let of_candidate: Vec<&UploadRecord> = may_be_of_commit
@@ -87,7 +86,7 @@ pub(super) async fn causes(
         .copied()
         .filter(|it| commit_of(it).is_some())
         // A job that is known to be one of a pull request cannot speak for a candidate.
-        .filter(|it| it.trust == Trust::Token && it.claims.class != Some(BranchClass::PullRequest))
+        .filter(|it| it.claims.class != Some(BranchClass::PullRequest))
         .collect();
     let mut found = Vec::new();
     for check in failures {

@@ -1,11 +1,11 @@
 //! What-if: the last days of a queue, simulated with other settings.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use async_lock::{Semaphore, SemaphoreGuardArc};
-use signalbox_domain::ids::{BranchName, RepoName};
+use signalbox_domain::ids::{BranchName, OrgId, RepoName};
 use signalbox_domain::ports::{Clock, EntryFilter, QueueRef};
 use signalbox_domain::queue::{Entry, Mode, Move, Settings, SettingsPatch, SharedPolicy, Targets};
+use signalbox_domain::shares::Shares;
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::token::Caller;
 use signalbox_simulator::{
@@ -29,10 +29,15 @@ const MOST_SECONDS: u32 = 10;
 /// The time until the git host answers, in seconds.
 const HOST_SECONDS: u32 = 2;
 
-/// Simulates the histories of queues, one at a time: a simulation keeps a core busy.
+/// The simulations that run at the same time: each keeps a core busy.
+const PLACES: u64 = 2;
+/// How many of them may be of one organization.
+const PLACES_OF_ONE: u64 = 1;
+
+/// Simulates the histories of queues, a few at a time.
 pub struct WhatIf {
     queues: Arc<QueueService>,
-    place: Arc<Semaphore>,
+    places: Arc<Places>,
     most: u32,
 }
 
@@ -45,7 +50,30 @@ pub struct Question {
     past: Vec<Past>,
     clock: Arc<dyn Clock>,
     until: Timestamp,
-    _place: SemaphoreGuardArc,
+    _place: Place,
+}
+
+type Places = Mutex<Shares<OrgId>>;
+
+/// The place of a simulation, until it is dropped.
+struct Place {
+    places: Arc<Places>,
+    org: OrgId,
+}
+
+impl Place {
+    fn take(places: &Arc<Places>, org: OrgId) -> Result<Self, Error> {
+        let mut shares = places.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = shares.take(1, &[(org, PLACES_OF_ONE)]);
+        taken.map(|()| Self { places: places.clone(), org }).map_err(|_| Error::Simulating)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut shares = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        shares.give_back(1, [self.org]);
+    }
 }
 
 /// A pull request that has left the queue: its moves, oldest first, and what it changes.
@@ -63,7 +91,7 @@ impl WhatIf {
 
     /// Creates the service.
     pub fn new(queues: Arc<QueueService>) -> Self {
-        Self { queues, place: Arc::new(Semaphore::new(1)), most: MOST }
+        Self { queues, places: Arc::new(Mutex::new(Shares::new(PLACES))), most: MOST }
     }
 
     /// With at most so many pull requests in a history.
@@ -74,7 +102,7 @@ impl WhatIf {
 
     /// Reads what a queue did in the last days, to compare its settings with changed ones: the pull
     /// requests that left it, of which only the 1,000 that were submitted last are read. Refused while
-    /// another simulation runs.
+    /// another simulation of the organization runs, or two of others.
     pub async fn question(
         &self,
         caller: &Caller,
@@ -86,7 +114,7 @@ impl WhatIf {
         let (queue_ref, queue) = self.queues.read(caller, repo, branch).await?;
         let settings = queue.header.settings.clone();
         let changed = change.applied_to(&settings)?;
-        let place = self.place.try_acquire_arc().ok_or(Error::Simulating)?;
+        let place = Place::take(&self.places, caller.org)?;
         let clock = self.queues.context().clock.clone();
         let now = clock.now();
         let mut question = Question {

@@ -76,6 +76,7 @@ impl ResultsSink for FakeResults {
             tests: count(tests.len()),
             failed: count(tests.iter().filter(|key| failed(key)).count()),
             runs: count(runs.len()),
+            ignored: 0,
             admission: Admission::Counts,
             repeated,
         };

@@ -150,6 +150,9 @@ pub const fn upload_warning(kind: WarningKind) -> &'static str {
         WarningKind::TimestampInFuture => "tests start in the future",
         WarningKind::TimestampOld => "tests started more than a day before the upload",
         WarningKind::TimestampStale => "tests started more than an hour before the upload",
+        WarningKind::IdOfAnotherTest => {
+            "tests have the id of another test; their results are not stored"
+        }
         WarningKind::SameTestTwice => {
             "cases are indistinguishable and count as attempts of one test"
         }

@@ -238,6 +238,7 @@ CREATE TABLE uploads (
     id UUID NOT NULL PRIMARY KEY,
     org_id UUID NOT NULL REFERENCES orgs (id),
     repo_id UUID NOT NULL REFERENCES repos (id),
+    trust TEXT NOT NULL,
     state TEXT NOT NULL,
     secret TEXT,
     digest TEXT,

@@ -238,6 +238,7 @@ CREATE TABLE uploads (
     id BLOB NOT NULL PRIMARY KEY,
     org_id BLOB NOT NULL REFERENCES orgs (id),
     repo_id BLOB NOT NULL REFERENCES repos (id),
+    trust TEXT NOT NULL,
     state TEXT NOT NULL,
     secret TEXT,
     digest TEXT,

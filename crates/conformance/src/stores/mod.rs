@@ -178,6 +178,7 @@ macro_rules! store_conformance {
             uploads::a_lost_upload_lease_has_no_effect,
             uploads::an_upload_is_finished_or_retried,
             uploads::a_digest_belongs_to_the_first_until_it_fails,
+            uploads::trusted_uploads_are_listed_apart,
             uploads::uploads_are_listed_in_pages_and_pruned_by_age,
             uploads::a_public_id_is_kept_and_leads_to_its_repository,
             services::concurrent_updates_are_not_lost,

@@ -228,6 +228,28 @@ pub async fn uploads_are_listed_in_pages_and_pruned_by_age(stores: &Stores) {
     assert_eq!(lease(stores, 9, 100).await.len(), 2, "their work is gone too");
 }
 
+/// Uploads without a token do not displace uploads with one.
+pub async fn trusted_uploads_are_listed_apart(stores: &Stores) {
+    let repository = repository(stores).await;
+    let mut ids = Vec::new();
+    for seconds in [1, 2, 3] {
+        ids.push(created(stores, &repository, seconds).await.id);
+        let record = UploadRecord { trust: Trust::Public, ..record(&repository, seconds) };
+        assert!(stores.flaky.uploads.create(&record, None).await.expect("created"));
+    }
+    ids.reverse();
+    let list = async |org, repo, since, limit| {
+        let found = stores.flaky.uploads.trusted_since(org, repo, at(since), limit).await;
+        found.expect("a list").into_iter().map(|it| it.id).collect::<Vec<_>>()
+    };
+    let (org, repo) = (repository.org, repository.id);
+    assert_eq!(list(org, repo, 0, 9).await, ids);
+    assert_eq!(list(org, repo, 0, 1).await, ids[..1]);
+    assert_eq!(list(org, repo, 2, 9).await, ids[..2]);
+    assert!(list(OrgId(Uuid::new_v4()), repo, 0, 9).await.is_empty());
+    assert!(list(org, RepoId(Uuid::new_v4()), 0, 9).await.is_empty());
+}
+
 /// A repository keeps the public id that it got first.
 pub async fn a_public_id_is_kept_and_leads_to_its_repository(stores: &Stores) {
     let repository = repository(stores).await;

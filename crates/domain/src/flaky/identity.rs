@@ -22,6 +22,9 @@ pub const MAX_NAME_BYTES: usize = 8_000;
 /// What `id` attributes of our kind of test runner start with; those are kept as a whole.
 const RUNNER_ID_PREFIX: &str = "trunk:";
 
+/// What joins the parts of a key.
+const JOIN: &str = "#";
+
 /// What every id of a JUnit test case is made with.
 const KIND: &str = "JUNIT_TESTCASE";
 
@@ -69,6 +72,22 @@ impl TestKey {
             }
         }
         self
+    }
+
+    /// The key without an `id` attribute that would become the id of the test as it is. A sender that
+    /// is not trusted could take the id of any test with it.
+    #[must_use]
+    pub fn without_given_id(mut self) -> Self {
+        if given_id(&self.info).is_some() {
+            self.info.clear();
+        }
+        self
+    }
+
+    /// Whether no part contains the sign that joins them: no test with other parts has its id.
+    pub(super) fn is_unambiguous(&self) -> bool {
+        let Self { org: _, repo: _, parent, classname, file, name, variant, info } = self;
+        [parent, classname, file, name, variant, info].iter().all(|part| !part.contains(JOIN))
     }
 
     /// The test's id.
@@ -124,15 +143,10 @@ impl TestKey {
         if info.starts_with(RUNNER_ID_PREFIX) {
             return with_variant(&[&self.org, &self.repo, info]);
         }
-        match Uuid::try_parse(info) {
-            Ok(id) if id.get_version_num() == 5 => {
-                if self.variant.is_empty() {
-                    id
-                } else {
-                    hash(&[info, &self.variant])
-                }
-            }
-            Ok(_) | Err(_) => with_variant(&[
+        match given_id(info) {
+            Some(id) if self.variant.is_empty() => id,
+            Some(_) => hash(&[info, &self.variant]),
+            None => with_variant(&[
                 &self.org,
                 &self.repo,
                 &self.file,
@@ -145,13 +159,18 @@ impl TestKey {
     }
 }
 
-/// UUID version 5 of the parts, joined with `#`, among URLs. A lookup makes thousands, so the digest is
+/// The id that an `id` attribute is, if it is one.
+fn given_id(info: &str) -> Option<Uuid> {
+    Uuid::try_parse(info).ok().filter(|id| id.get_version_num() == 5)
+}
+
+/// UUID version 5 of the parts, joined with [`JOIN`], among URLs. A lookup makes thousands, so the digest is
 /// of a library that uses the processor's instructions for it.
 fn hash(parts: &[&str]) -> Uuid {
     let mut digest = Sha1::new_with_prefix(Uuid::NAMESPACE_URL.as_bytes());
     for (number, part) in parts.iter().enumerate() {
         if number > 0 {
-            digest.update(b"#");
+            digest.update(JOIN.as_bytes());
         }
         digest.update(part.as_bytes());
     }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ids::PrNumber;
 use crate::time::{Span, Timestamp};
 
-use super::directory::same_test;
 use super::{
     Admission, BranchClass, Failure, FailureCluster, Origin, Outline, ReportedRun, Run, RunOutcome,
     RunsPart, SameCode, Summary, TestId, TestKey, Upload, UploadId, cluster_failures,
@@ -159,7 +158,7 @@ pub fn intake(
     let mut additions = BTreeMap::new();
     let mut records = Vec::with_capacity(part.len());
     for (id, runs) in part.tests() {
-        let runs = of_one_test(known.get(&id).copied(), runs);
+        let runs = outline.of_one_test(known.get(&id).copied(), runs).0;
         let Some(first) = runs.first() else { continue };
         let start = records.len();
         let is_excluded = excluded.contains(&id);
@@ -172,7 +171,10 @@ pub fn intake(
         let made = records.get(start..).unwrap_or_default();
         let ran: Vec<&RunRecord> =
             made.iter().filter(|run| run.outcome != RunOutcome::Skipped).collect();
-        let mut test = reported(id, known.get(&id).copied(), first, &runs);
+        let mut test = reported(id, known.get(&id).copied(), first);
+        if outline.is_trusted() {
+            (test.owners, test.aliases) = vouched_for(id, &runs);
+        }
         if !ran.is_empty() {
             let addition = addition(upload, &ran);
             let failures = addition.summary.buckets.iter().filter_map(|it| it.last_failure_at);
@@ -184,21 +186,20 @@ pub fn intake(
     Intake { upload: upload.clone(), reported_tests, runs: records, additions }
 }
 
-/// The runs that are of the test that is known under their id, or of the first one.
-pub(super) fn of_one_test<'a>(
-    known: Option<&TestKey>,
-    runs: impl Iterator<Item = &'a ReportedRun>,
-) -> Vec<&'a ReportedRun> {
-    let mut first = None;
-    runs.filter(|run| same_test(known.unwrap_or(first.get_or_insert(&run.key)), &run.key)).collect()
+fn reported(id: TestId, known: Option<&TestKey>, first: &ReportedRun) -> ReportedTest {
+    ReportedTest {
+        id,
+        key: known.unwrap_or(&first.key).clone(),
+        is_known: known.is_some(),
+        owners: Vec::new(),
+        aliases: BTreeSet::new(),
+        last_failure_at: None,
+    }
 }
 
-fn reported(
-    id: TestId,
-    known: Option<&TestKey>,
-    first: &ReportedRun,
-    runs: &[&ReportedRun],
-) -> ReportedTest {
+/// The owners and the aliases of a test: what decides about later requests, so a sender that is not
+/// trusted cannot set it.
+fn vouched_for(id: TestId, runs: &[&ReportedRun]) -> (Vec<String>, BTreeSet<String>) {
     let own = id.to_string();
     let mut aliases = BTreeSet::new();
     for run in runs {
@@ -207,14 +208,7 @@ fn reported(
         aliases.extend(sent.filter(|it| *it != own && it.len() <= MAX_ALIAS_BYTES));
     }
     let owners = runs.iter().rev().map(|run| &run.owners).find(|owners| !owners.is_empty());
-    ReportedTest {
-        id,
-        key: known.unwrap_or(&first.key).clone(),
-        is_known: known.is_some(),
-        owners: owners.cloned().unwrap_or_default(),
-        aliases,
-        last_failure_at: None,
-    }
+    (owners.cloned().unwrap_or_default(), aliases)
 }
 
 /// What tells a failure apart: its message, or the text that follows when it has none.

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use crate::time::{Span, Timestamp};
 
-use super::intake::{branch_of, message_of, of_one_test};
+use super::directory::same_test;
+use super::intake::{branch_of, message_of};
 use super::{
-    Failing, FailureKey, Fingerprint, InfrastructureGuard, IngestOutcome, KnownKeys, Ran,
-    ReportedRun, RunOutcome, Settings, StableRun, TestId, Upload, UploadCounts, UploadLook, admit,
-    failure_keys, place,
+    Admission, Failing, FailureKey, Fingerprint, InfrastructureGuard, IngestOutcome, KnownKeys,
+    Ran, ReportedRun, RunOutcome, Settings, StableRun, TestId, TestKey, Upload, UploadCounts,
+    UploadLook, admit, failure_keys, place,
 };
 
 /// All runs of an upload, by test.
@@ -97,6 +98,7 @@ pub struct Outline {
     guard: InfrastructureGuard,
     count_public_uploads: bool,
     runs: u32,
+    ignored: u32,
     counts: UploadCounts,
     /// The reported tests in their order, and how they ended unless they were only skipped.
     tests: Vec<(TestId, Option<Ended>)>,
@@ -114,6 +116,7 @@ impl Outline {
             guard: settings.guard,
             count_public_uploads: settings.count_public_uploads,
             runs: 0,
+            ignored: 0,
             counts: UploadCounts { tests: 0, failed: 0, trust: upload.trust },
             tests: Vec::new(),
             keys: BTreeSet::new(),
@@ -126,7 +129,8 @@ impl Outline {
     pub fn add(&mut self, part: RunsPart<'_>, known: &KnownKeys<'_>) {
         self.tests.reserve_exact(part.tests().count());
         for (id, runs) in part.tests() {
-            let runs = of_one_test(known.get(&id).copied(), runs);
+            let (runs, ignored) = self.of_one_test(known.get(&id).copied(), runs);
+            self.ignored = self.ignored.saturating_add(small(ignored));
             let Some(first) = runs.first() else { continue };
             self.runs = self.runs.saturating_add(small(runs.len()));
             if self.upload.stable_at().is_some() {
@@ -137,6 +141,27 @@ impl Outline {
             self.counts.failed += u32::from(ended.as_ref().is_some_and(|it| !it.passed));
             self.tests.push((id, ended));
         }
+    }
+
+    /// Whether its sender is trusted: otherwise it is only shown.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.outcome().admission != Admission::Untrusted
+    }
+
+    /// The runs that are of the test that is known under their id, or of the first one, and the number
+    /// of the others. A sender that is not trusted adds no test with whose id another one could be
+    /// meant.
+    pub(super) fn of_one_test<'a>(
+        &self,
+        known: Option<&TestKey>,
+        runs: impl Iterator<Item = &'a ReportedRun>,
+    ) -> (Vec<&'a ReportedRun>, usize) {
+        let (is_trusted, mut first) = (self.is_trusted(), None);
+        let (of_it, others): (Vec<_>, Vec<_>) = runs.partition(|run| {
+            let is_clear = known.is_some() || is_trusted || run.key.is_unambiguous();
+            is_clear && same_test(known.unwrap_or(first.get_or_insert(&run.key)), &run.key)
+        });
+        (of_it, others.len())
     }
 
     fn ended(&mut self, runs: &[&ReportedRun]) -> Option<Ended> {
@@ -190,6 +215,7 @@ impl Outline {
             tests: self.counts.tests,
             failed: self.counts.failed,
             runs: self.runs,
+            ignored: self.ignored,
             admission: admit(self.guard, self.count_public_uploads, self.counts),
             repeated: false,
         }

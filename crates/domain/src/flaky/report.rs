@@ -151,6 +151,9 @@ pub struct IngestOutcome {
     pub failed: u32,
     /// Attempts in all, skipped ones among them.
     pub runs: u32,
+    /// Attempts that are not kept, because the id of their test is that of another one.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub ignored: u32,
     /// Whether it feeds monitors and rates.
     pub admission: Admission,
     /// Whether it was stored before; then nothing was counted again.

@@ -131,7 +131,7 @@ pub use testing_result::{BisectionPart, Outcome, TestingResult, testing_results}
 pub use timeline::{FailedStatus, PrRef, Step, Terms, timeline};
 pub use transition::{Changes, Transition};
 pub use usage::Usage;
-pub use view::{EntryView, QueueView, view_entries, view_entry, view_queue};
+pub use view::{EntryView, QueueView, view_entries, view_entry, view_landing, view_queue};
 pub use wait_reason::{Particular, WaitReason};
 
 /// A default of stored values.

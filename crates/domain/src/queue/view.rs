@@ -75,6 +75,16 @@ pub fn view_entries<'a>(queue: &'a Queue, prs: &BTreeSet<PrNumber>) -> Vec<Entry
     views
 }
 
+/// The pull requests that are being merged: they wait for [`WaitReason::Landing`].
+pub fn view_landing(queue: &Queue) -> Vec<EntryView<'_>> {
+    let runs = queue.header.landing.iter().flat_map(|landing| &landing.runs);
+    let groups = runs.filter_map(|run| queue.run(*run)).flat_map(|run| run.group.iter());
+    let prs = groups.map(|member| member.pr).collect();
+    let mut views = view_entries(queue, &prs);
+    views.retain(|it| it.waits == Some(WaitReason::Landing));
+    views
+}
+
 /// The most pull requests that a wait reason names: those nearest to the front, which must move
 /// first.
 const NAMED: usize = 20;

@@ -61,6 +61,8 @@ words!(
         TimestampOld = "timestamp_old",
         /// Tests started more than an hour ago.
         TimestampStale = "timestamp_stale",
+        /// Tests have the id of another test; these results are not stored.
+        IdOfAnotherTest = "id_of_another_test",
         /// Several cases of a file are indistinguishable; they count as attempts of one test.
         SameTestTwice = "same_test_twice",
         /// A case has both `<skipped>` and a failure; the first element counts.
@@ -81,7 +83,8 @@ impl WarningKind {
             | Self::PrNumberMissing
             | Self::PrOnStableBranch
             | Self::FileUnreadable
-            | Self::TimestampTooOld => Severity::Invalid,
+            | Self::TimestampTooOld
+            | Self::IdOfAnotherTest => Severity::Invalid,
             Self::NoTests
             | Self::NameTooLong
             | Self::ClassnameMissing
@@ -172,6 +175,7 @@ fn has(run: &FoundRun, kind: WarningKind, (received, oldest): (Timestamp, Timest
         | WarningKind::PrOnStableBranch
         | WarningKind::NoTests
         | WarningKind::FileUnreadable
+        | WarningKind::IdOfAnotherTest
         | WarningKind::JobUrlMissing => false,
     }
 }

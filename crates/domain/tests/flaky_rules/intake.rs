@@ -254,8 +254,38 @@ fn a_second_test_under_a_known_id_is_ignored() {
     assert_eq!(ids, [id], "the other one has the id of a stored test");
     assert_eq!(parts[0].reported_tests[&id].key, known);
     let outcome = outline.outcome();
-    assert_eq!((outcome.tests, outcome.failed, outcome.runs), (1, 0, 1));
+    assert_eq!((outcome.tests, outcome.failed, outcome.runs, outcome.ignored), (1, 0, 1, 1));
     assert!(outline.reports(id) && !outline.reports(hidden));
+}
+
+#[test]
+fn an_untrusted_upload_cannot_change_whom_an_id_means_nor_who_owns_a_test() {
+    let mut reported = run("adds", RunOutcome::Failed, 0);
+    reported.key.file = "calc.rs".into();
+    reported.other_files = vec!["other.rs".into()];
+    reported.owners = vec!["@others".into()];
+    // Its parts, joined, are those of `adds` in the file `a.rs` with the class `b`.
+    let mut twin = run("adds", RunOutcome::Passed, 0);
+    (twin.key.file, twin.key.classname) = ("a.rs#b".into(), String::new());
+    let mut real = run("adds", RunOutcome::Failed, 0);
+    (real.key.file, real.key.classname) = ("a.rs".into(), "b#".into());
+    assert_eq!(twin.key.id(), real.key.id(), "the attack is a real one");
+    let public = Upload { trust: Trust::Public, ..upload() };
+    let runs = [reported, twin];
+    let (outcome, parts) = taken(&public, &runs, &settings());
+    assert_eq!((outcome.runs, outcome.ignored), (1, 1));
+    let test = parts.reported_tests.values().next().expect("the test without a sign");
+    assert!(test.aliases.is_empty() && test.owners.is_empty(), "{test:?}");
+    let counted = Settings { count_public_uploads: true, ..settings() };
+    for (upload, settings) in [(upload(), settings()), (public.clone(), counted)] {
+        let (outcome, parts) = taken(&upload, &runs, &settings);
+        assert_eq!((outcome.runs, outcome.ignored), (2, 0));
+        let owned = parts.reported_tests.values().find(|it| !it.owners.is_empty());
+        assert_eq!(owned.map(|it| it.aliases.len()), Some(1));
+    }
+    let known = KnownKeys::from([(runs[1].key.id(), &runs[1].key)]);
+    let (outline, _) = outlined(&public, &runs, &settings(), &known, 1_000);
+    assert_eq!(outline.outcome().ignored, 0, "it is a known test");
 }
 
 #[test]

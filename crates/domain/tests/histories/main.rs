@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Decision, Estimates, Header, Input, Move, Queue, RequestedState, Stay, TestRun, Transition,
-    absorb, decide, durations, estimate, measure, next_deadline, testing_results, timeline,
-    view_entries, view_entry, view_queue,
+    Decision, EntryView, Estimates, Header, Input, Move, Queue, RequestedState, Stay, TestRun,
+    Transition, WaitReason, absorb, decide, durations, estimate, measure, next_deadline,
+    testing_results, timeline, view_entries, view_entry, view_landing, view_queue,
 };
 use signalbox_domain::testing::World;
 use signalbox_domain::time::Timestamp;
@@ -108,6 +108,9 @@ impl Replay {
         let unknown = PrNumber(u32::MAX);
         let prs = some.iter().map(|it| it.entry.pr).chain([unknown]).collect();
         assert_eq!(view_entries(queue, &prs), some);
+        let lands = |it: &&EntryView<'_>| it.waits == Some(WaitReason::Landing);
+        let landing: Vec<_> = view.entries.iter().filter(lands).cloned().collect();
+        assert_eq!(view_landing(queue), landing);
         for entry in &view.entries {
             let _ = write!(
                 self.all,

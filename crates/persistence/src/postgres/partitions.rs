@@ -52,11 +52,22 @@ pub(crate) async fn prepare_day(conn: &mut Conn, start: Timestamp) -> Result<(),
         .execute(conn)
         .await?;
     for table in TABLES {
-        let make = format!(
-            "CREATE TABLE IF NOT EXISTS {table}{SUFFIX}{day} PARTITION OF {table} \
-             FOR VALUES FROM ('{from}') TO ('{until}')"
-        );
-        diesel::sql_query(make).execute(conn).await?;
+        let part = format!("{table}{SUFFIX}{day}");
+        let made = [
+            format!(
+                "CREATE TABLE {part} PARTITION OF {table} FOR VALUES FROM ('{from}') TO ('{until}')"
+            ),
+            format!("ALTER TABLE {part} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"),
+            // That of the table applies only to statements that name the table.
+            format!(
+                "CREATE POLICY one_organization ON {part} USING (\
+                 (SELECT COALESCE(current_setting('signalbox.org', true), '') = '') \
+                 OR org_id = (SELECT NULLIF(current_setting('signalbox.org', true), '')::uuid))"
+            ),
+        ];
+        for statement in made {
+            diesel::sql_query(statement).execute(conn).await?;
+        }
     }
     Ok(())
 }

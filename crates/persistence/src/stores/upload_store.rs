@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
-use signalbox_domain::flaky::UploadId;
+use signalbox_domain::flaky::{Trust, UploadId};
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{Backlog, LeaseToken, LeasedUpload, StoreError, UploadStore};
 use signalbox_domain::time::Timestamp;
@@ -75,6 +75,7 @@ impl UploadStore for Store {
                             uploads::id.eq(Sql(record.id)),
                             uploads::org_id.eq(Sql(record.org)),
                             uploads::repo_id.eq(Sql(record.repo)),
+                            uploads::trust.eq(record.trust.as_str()),
                             uploads::state.eq(record.state.as_str()),
                             uploads::secret.eq(secret.map(|it| it.to_string())),
                             uploads::created_at.eq(Sql(record.created_at)),
@@ -233,6 +234,28 @@ impl UploadStore for Store {
             );
         }
         let rows: Vec<Kept<UploadRecord>> = query
+            .order((uploads::created_at.desc(), uploads::id.desc()))
+            .limit(i64::from(limit))
+            .select(uploads::document)
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        Ok(values(rows))
+    }
+
+    async fn trusted_since(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<UploadRecord>, StoreError> {
+        let mut conn = self.connection(org).await?;
+        let rows: Vec<Kept<UploadRecord>> = uploads::table
+            .filter(uploads::org_id.eq(Sql(org)))
+            .filter(uploads::repo_id.eq(Sql(repo)))
+            .filter(uploads::created_at.ge(Sql(since)))
+            .filter(uploads::trust.eq(Trust::Token.as_str()))
             .order((uploads::created_at.desc(), uploads::id.desc()))
             .limit(i64::from(limit))
             .select(uploads::document)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use uuid::Uuid;
 
 use crate::{QuarantineAnswer, QuarantineLookup};
 use signalbox_domain::flaky::{
@@ -129,6 +130,13 @@ impl FlakyService {
                 sent.remove(&alias);
             }
         }
+        // Nor may it be what a client computes for a test that is not quarantined.
+        let given = |alias: &String| Uuid::try_parse(alias).ok().map(TestId);
+        let ids: Vec<TestId> = sent.iter().filter_map(given).collect();
+        let known = stores.tests.known_tests(repo, &ids).await?;
+        let others = known.into_iter().map(|it| it.test.id).filter(|id| !tests.contains(id));
+        let others: BTreeSet<TestId> = others.collect();
+        sent.retain(|alias| given(alias).is_none_or(|id| !others.contains(&id)));
         sent.extend(tests.iter().map(ToString::to_string));
         Ok(sent.into_iter().collect())
     }

@@ -17,6 +17,14 @@ pub enum UploadError {
     /// The address is too old.
     #[error("the upload's address has expired: announce the upload again")]
     Expired,
+    /// The organization named is not that of the repository with the public id.
+    #[error(
+        "orgUrlSlug is {given:?}, which is not the organization of the repository with this public id"
+    )]
+    NotOfPublicId {
+        /// The one named.
+        given: String,
+    },
     /// The organization named is not the token's.
     #[error("orgUrlSlug must be {wanted:?}, the organization of the token, but is {given:?}")]
     WrongOrganization {

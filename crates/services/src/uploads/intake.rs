@@ -95,9 +95,16 @@ impl UploadService {
         }
         sender.may_send()?;
         if sender.org_slug().as_str() != org_slug {
-            let wanted = sender.org_slug().to_string();
             let given = org_slug.chars().take(100).collect();
-            return Err(UploadError::WrongOrganization { wanted, given }.into());
+            // The public id is no secret, and must not lead to the name.
+            return Err(match sender {
+                Sender::Public(_) => UploadError::NotOfPublicId { given },
+                Sender::Token(_) => {
+                    let wanted = sender.org_slug().to_string();
+                    UploadError::WrongOrganization { wanted, given }
+                }
+            }
+            .into());
         }
         let repository = self.repository_for(sender, repo).await?;
         let context = &self.context;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
 use crate::{QuarantineLookup, ResultsSink};
-use signalbox_domain::flaky::{MAX_HOURS, Trust};
+use signalbox_domain::flaky::{MAX_HOURS, Settings, Trust};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoId, RepoName};
 use signalbox_domain::ports::{BlobStore, RepoRef, ReportReader, Repository};
 use signalbox_domain::time::{Span, Timestamp};
@@ -241,8 +241,9 @@ impl UploadService {
     ) -> Result<MappingRules, Error> {
         let repo = RepoRef { org, id: repo };
         let known = self.context.stores.tests.repo(repo).await?;
-        let branches = settings_of(repo, &known).branches;
-        Ok(MappingRules { branches, oldest: received_at.minus(self.limits.history) })
+        let Settings { branches, count_public_uploads, .. } = settings_of(repo, &known);
+        let oldest = received_at.minus(self.limits.history);
+        Ok(MappingRules { branches, oldest, count_public_uploads })
     }
 }
 

@@ -5,7 +5,7 @@ use signalbox_domain::ports::{LeasedUpload, Observed, ReadError, ReportFile};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::{
     ContentHash, FoundFile, FoundReport, Mapped, MappingRules, Received, RefusedTime, UploadRecord,
-    UploadState, map, time_of_import, upload_of,
+    UploadState, UploadWarning, WarningKind, map, time_of_import, upload_of,
 };
 
 use super::{Error, UploadError, UploadService};
@@ -211,7 +211,12 @@ impl UploadService {
         upload: Upload,
         runs: Vec<ReportedRun>,
     ) -> Result<(), Stop> {
-        done.taken_in = Some(self.parts.sink.take_in(&upload, runs).await?);
+        let taken_in = self.parts.sink.take_in(&upload, runs).await?;
+        if taken_in.ignored > 0 {
+            let kind = WarningKind::IdOfAnotherTest;
+            done.warnings.insert(0, UploadWarning { kind, count: taken_in.ignored });
+        }
+        done.taken_in = Some(taken_in);
         Ok(())
     }
 }

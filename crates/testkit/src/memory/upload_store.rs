@@ -1,7 +1,7 @@
 //! The store of uploads.
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::UploadId;
+use signalbox_domain::flaky::{Trust, UploadId};
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{Backlog, LeaseToken, LeasedUpload, StoreError, UploadStore};
 use signalbox_domain::time::Timestamp;
@@ -194,6 +194,19 @@ impl UploadStore for MemoryDatabase {
         let mut records: Vec<UploadRecord> =
             own.filter(|it| after.is_none_or(|after| place(it) < after)).cloned().collect();
         records.sort_by_key(|it| std::cmp::Reverse(place(it)));
+        records.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(records)
+    }
+
+    async fn trusted_since(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<UploadRecord>, StoreError> {
+        let mut records = self.list(org, repo, None, u32::MAX).await?;
+        records.retain(|it| it.trust == Trust::Token && it.created_at >= since);
         records.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(records)
     }

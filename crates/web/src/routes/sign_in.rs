@@ -55,7 +55,7 @@ pub(crate) fn page(pages: &Pages, next: &str, keep: bool, wrong: &str) -> Page {
 pub(crate) fn local(next: &str) -> &str {
     let fine = next.starts_with('/')
         && !next.starts_with("//")
-        && !next.contains(['\\', '\r', '\n', '\t'])
+        && !next.contains(|it: char| it == '\\' || it.is_control())
         && !next.starts_with("/sign-");
     if fine { next } else { "/" }
 }
@@ -129,7 +129,9 @@ mod tests {
 
     #[test]
     fn sign_in_redirects_to_this_server_only() {
-        for elsewhere in ["//evil", "https://evil", "/\\evil", "", "evil", "/sign-out", "/a\nb"] {
+        for elsewhere in
+            ["//evil", "https://evil", "/\\evil", "", "evil", "/sign-out", "/a\nb", "/\u{1}"]
+        {
             assert_eq!(local(elsewhere), "/", "{elsewhere:?}");
         }
         assert_eq!(local("/acme/queue?repo=x"), "/acme/queue?repo=x");

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    Entry, EntryView, LinePosition, Mode, Part, PrState, Priority, Queue, TestRun, WaitReason,
-    view_entries,
+    Entry, EntryView, LinePosition, Mode, Part, Priority, Queue, TestRun, view_entries,
+    view_landing,
 };
 use signalbox_domain::time::Span;
 use signalbox_wording::wait;
@@ -47,7 +47,7 @@ impl Filter {
 }
 
 /// The pull requests on a page. Why they wait is determined only for these, and for the entries that
-/// passed.
+/// are being merged.
 pub(crate) struct Shown<'a> {
     pub(super) filter: Filter,
     pub(crate) entries: Vec<EntryView<'a>>,
@@ -64,10 +64,8 @@ impl<'a> Shown<'a> {
     /// The pull requests of a queue that a filter admits, in queue order.
     pub(crate) fn of(queue: &'a Queue, mut filter: Filter) -> Self {
         let live: Vec<&Entry> = queue.entries_in_order().collect();
-        let passed = live.iter().filter(|it| it.state.name() == PrState::TestsPassed);
-        let passed = view_entries(queue, &passed.map(|it| it.pr).collect());
-        let merging = passed.iter().filter(|it| it.waits == Some(WaitReason::Landing));
-        let merging: BTreeSet<PrNumber> = merging.map(|it| it.entry.pr).collect();
+        let merging: BTreeSet<PrNumber> =
+            view_landing(queue).iter().map(|it| it.entry.pr).collect();
         let (mut admitted, mut in_line, mut stages) = (Vec::new(), 0, BTreeMap::new());
         for entry in &live {
             let stage = Stage::of(entry.state.name(), merging.contains(&entry.pr));

@@ -72,6 +72,17 @@ async fn the_list_is_filtered_by_state_and_author() {
 }
 
 #[actix_web::test]
+async fn what_is_being_merged_is_apart_from_what_has_only_passed() {
+    let house = house(SettingsPatch { concurrency: Some(3), ..SettingsPatch::default() }, 3).await;
+    // The checks pass; nothing lands, as the host is not called.
+    house.settle_but(&[EffectClass::Host]).await;
+    let browser = house.admin().await;
+    assert_eq!(listed(&browser.get(&format!("{PATH}&stage=merging")).await.body), [1]);
+    assert_eq!(listed(&browser.get(&format!("{PATH}&stage=passed")).await.body), [2, 3]);
+    assert!(browser.get(PATH).await.body.contains("eing merged into the target branch"));
+}
+
+#[actix_web::test]
 async fn a_long_list_has_pages_that_keep_the_filter() {
     let house = house(SettingsPatch::default(), 230).await;
     let browser = house.admin().await;

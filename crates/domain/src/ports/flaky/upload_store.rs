@@ -104,6 +104,16 @@ pub trait UploadStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<UploadRecord>, StoreError>;
 
+    /// Up to `limit` uploads of a repository that were sent with a token and created since a time, the
+    /// newest first.
+    async fn trusted_since(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<UploadRecord>, StoreError>;
+
     /// Deletes up to `limit` uploads that were created before a time, with their leases; returns
     /// the number of deleted uploads.
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::flaky::{
-    Base, BranchClass, BranchRules, Origin, ReportedRun, RunOutcome, TestKey, Upload, UploadSource,
+    Base, BranchClass, BranchRules, Origin, ReportedRun, RunOutcome, TestKey, Trust, Upload,
+    UploadSource,
 };
 use crate::ids::{OrgSlug, PrNumber, RepoName, Sha};
 use crate::time::{Span, Timestamp};
@@ -30,6 +31,8 @@ pub struct MappingRules {
     pub branches: BranchRules,
     /// Tests that started before it are not kept.
     pub oldest: Timestamp,
+    /// Whether uploads without a token count.
+    pub count_public_uploads: bool,
 }
 
 /// An upload after the mapping.
@@ -158,6 +161,7 @@ pub fn map(
     let mut excused = found.meta.map(|meta| meta.excused).unwrap_or_default();
     excused.extend(record.claims.excused.iter().cloned());
     let (org, repo) = (org.to_string(), repo.to_string());
+    let is_trusted = record.trust == Trust::Token || rules.count_public_uploads;
     let reported = |run: FoundRun| {
         let key = TestKey {
             org: org.clone(),
@@ -174,7 +178,7 @@ pub fn map(
         let quarantined =
             failed && (run.quarantined || is_excused(&excused, &key, &run.other_files));
         ReportedRun {
-            key,
+            key: if is_trusted { key } else { key.without_given_id() },
             other_files: run.other_files,
             outcome: run.outcome,
             attempt: 0,

@@ -62,7 +62,11 @@ fn mapped_from(
     let found = FoundReport { meta, runs, files: Vec::new(), digest: ContentHash([0; 32]) };
     let org = OrgSlug::new("acme").expect("a slug");
     let repo = RepoName::parse("github.com/acme/calc").expect("a name");
-    let rules = MappingRules { branches: BranchRules::default(), oldest: at(-45 * 86_400) };
+    let rules = MappingRules {
+        branches: BranchRules::default(),
+        oldest: at(-45 * 86_400),
+        count_public_uploads: false,
+    };
     map(&record, &received, found, (&org, &repo), &rules)
 }
 
@@ -229,6 +233,34 @@ fn a_warning_is_reported_once_with_a_count() {
             (WarningKind::JobUrlMissing, 0),
         ]
     );
+}
+
+#[test]
+fn a_sender_without_a_token_gives_no_test_its_id() {
+    let id = "1defca6d-177c-5958-b1df-4c4da091b71a";
+    let given = |info: &str| FoundRun { info: info.into(), ..run("adds", RunOutcome::Passed) };
+    let info = |trust, count_public_uploads, sent: &str| {
+        let (record, received) = record(Claims::default());
+        let record = UploadRecord { trust, ..record };
+        let found = FoundReport {
+            meta: None,
+            runs: vec![given(sent)],
+            files: Vec::new(),
+            digest: ContentHash([0; 32]),
+        };
+        let org = OrgSlug::new("acme").expect("a slug");
+        let repo = RepoName::parse("github.com/acme/calc").expect("a name");
+        let branches = BranchRules::default();
+        let rules = MappingRules { branches, oldest: at(-86_400), count_public_uploads };
+        let mut mapped = map(&record, &received, found, (&org, &repo), &rules);
+        mapped.runs.remove(0).key.info
+    };
+    assert_eq!(info(Trust::Public, false, id), "");
+    assert_eq!(info(Trust::Public, true, id), id);
+    assert_eq!(info(Trust::Token, false, id), id);
+    for other in ["case-7", "trunk:./spec/a.rb[1]"] {
+        assert_eq!(info(Trust::Public, false, other), other);
+    }
 }
 
 #[test]
