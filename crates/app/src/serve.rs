@@ -11,7 +11,7 @@ use actix_web::{App as WebApp, HttpServer};
 use signalbox_admin::{lock, missing_database, open_database};
 use signalbox_config::Config;
 use signalbox_domain::queue::SharedPolicy;
-use signalbox_http::{admit, to_the_end, with_request_id};
+use signalbox_http::{ConnectionLimits, Connections, admit, in_use, to_the_end, with_request_id};
 use signalbox_terminal::Signals;
 use tokio::task::JoinHandle;
 
@@ -21,8 +21,6 @@ use crate::wiring::App;
 
 /// Seconds that active requests have to finish.
 const SHUTDOWN_SECONDS: u64 = 10;
-/// Bytes of a query string or header block are limited by the HTTP library; connections here.
-const MAX_CONNECTIONS: usize = 10_000;
 
 /// A running server.
 pub(crate) struct Server {
@@ -62,12 +60,17 @@ impl Server {
         }
         let api = app.api();
         let pages = app.config.pages.enabled.then(|| crate::pages::pages(&app)).transpose()?;
+        let limits = ConnectionLimits::default();
+        let proxies = api.admission.proxies().clone();
+        let connections = Connections::new(limits, proxies, api.observer.clone());
+        let accepting = connections.clone();
         let server = HttpServer::new(move || {
             WebApp::new()
                 .wrap(from_fn(admit))
                 .wrap(from_fn(with_request_id))
                 .wrap(NormalizePath::new(TrailingSlash::Trim))
                 .wrap(from_fn(to_the_end))
+                .wrap(from_fn(in_use))
                 .configure(|config| {
                     // Before the API, which answers every address that it does not know.
                     if let Some(pages) = &pages {
@@ -77,13 +80,18 @@ impl Server {
                 .configure(signalbox_http::configure(api.clone()))
         })
         .disable_signals()
-        .max_connections(MAX_CONNECTIONS)
+        .on_connect(move |stream, data| accepting.accept(stream, data))
+        .max_connections(limits.most)
         .shutdown_timeout(SHUTDOWN_SECONDS)
         .workers(std::thread::available_parallelism().map_or(2, |count| count.get().min(8)))
         .listen(listener)?
         .run();
         let mut handles = vec![server.handle()];
-        let mut tasks = vec![tokio::spawn(server)];
+        let idle = tokio::spawn(async move {
+            connections.close_idle().await;
+            Ok(())
+        });
+        let mut tasks = vec![tokio::spawn(server), idle];
         if let Some(listener) = metrics {
             let app = app.clone();
             let server = HttpServer::new(move || {

@@ -81,6 +81,7 @@ impl HostWorld for World {
             url: String::new(),
             summary: None,
             at: Timestamp::from_unix_seconds(0),
+            excused: Vec::new(),
         };
         self.host.report(commit, report);
     }

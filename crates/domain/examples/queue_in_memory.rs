@@ -149,6 +149,7 @@ impl Host {
                     url: String::new(),
                     summary: None,
                     at,
+                    excused: Vec::new(),
                 };
                 vec![Fact::ChecksReported {
                     run: checks.run,

@@ -71,6 +71,7 @@ struct Finished {
     conclusion: CheckConclusion,
     summary: String,
     output: String,
+    excused: Vec<String>,
 }
 
 impl LocalChecksRunner {
@@ -120,6 +121,7 @@ impl LocalChecksRunner {
             url: format!("{}/v1/testRuns/{run}/checks/{encoded}/output", self.config.public_url),
             summary,
             at: self.clock.now(),
+            excused: Vec::new(),
         }
     }
 
@@ -181,7 +183,7 @@ impl LocalChecksRunner {
             sink.output(self.output(job, check, result.output)).await?;
             let ended = Some((result.conclusion, result.summary));
             let report = self.report(job, &check.name, CheckStatus::Completed, ended);
-            sink.report(vec![report]).await?;
+            sink.report(vec![CheckReport { excused: result.excused, ..report }]).await?;
         }
         Ok(())
     }
@@ -190,12 +192,14 @@ impl LocalChecksRunner {
     /// passed; its summary and the end of its output name these tests.
     async fn with_reports(&self, job: &ChecksJob, check: &str, ended: Ran) -> Finished {
         let Ran { mut conclusion, mut summary, mut output, left } = ended;
+        let mut excused = Vec::new();
         if !left.files.is_empty() {
             match self.reports.collected(job, check, left).await {
                 Ok(None | Some(Excuse::Unexplained)) => {}
                 Ok(Some(excuse @ (Excuse::Excused(_) | Excuse::Failing(_)))) => {
                     if let Excuse::Excused(_) = excuse {
                         conclusion = CheckConclusion::Success;
+                        excused = excuse.tests();
                     }
                     let words = excuse.words();
                     summary = format!("{summary}; {words}");
@@ -206,7 +210,7 @@ impl LocalChecksRunner {
                 }
             }
         }
-        Finished { conclusion, summary, output }
+        Finished { conclusion, summary, output, excused }
     }
 
     /// Runs one check in a folder of its own. When this returns, it is removed and no process of

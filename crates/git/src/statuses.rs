@@ -42,6 +42,7 @@ fn parse(text: &str, at: Timestamp) -> impl Iterator<Item = CheckReport> {
             url: String::new(),
             summary: Some("reported on the pull request's own head".to_owned()),
             at,
+            excused: Vec::new(),
         });
     }
     found.into_iter()

@@ -219,6 +219,7 @@ fn of_run(run: &wire::CheckRun, now: Timestamp) -> Current {
         url: run.html_url.clone().or_else(|| run.details_url.clone()).unwrap_or_default(),
         summary: run.output.as_ref().and_then(|output| output.title.clone()),
         at: time(run.completed_at.as_ref().or(run.started_at.as_ref()), now),
+        excused: Vec::new(),
     };
     Current { by, check }
 }
@@ -236,6 +237,7 @@ fn of_status(status: &wire::CommitStatus, now: Timestamp) -> CheckReport {
         url: status.target_url.clone().unwrap_or_default(),
         summary: status.description.clone(),
         at: time(status.updated_at.as_ref(), now),
+        excused: Vec::new(),
     }
 }
 

@@ -138,6 +138,7 @@ fn waiting(name: &str, reports: &[&Current], missing: &[String], at: Timestamp) 
         url: String::new(),
         summary: Some(summary),
         at,
+        excused: Vec::new(),
     }
 }
 
@@ -167,7 +168,10 @@ mod tests {
         let status = if end.is_some() { CheckStatus::Completed } else { CheckStatus::InProgress };
         let at = Timestamp::from_unix_seconds(at);
         let (name, url) = ("test".to_owned(), String::new());
-        Current { by, check: Check { name, status, conclusion, url, summary: None, at } }
+        Current {
+            by,
+            check: Check { name, status, conclusion, url, summary: None, at, excused: Vec::new() },
+        }
     }
 
     fn person(login: &str) -> Reporter {

@@ -13,19 +13,21 @@ use std::time::Duration;
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
-use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use actix_web::http::header::{CONTENT_LENGTH, COOKIE, TRANSFER_ENCODING};
 use actix_web::middleware::Next;
 use actix_web::web::{Bytes, BytesMut, Data};
 use actix_web::{Error, HttpMessage, HttpRequest, ResponseError};
 use futures_util::StreamExt;
 use signalbox_domain::ports::Observed;
+use signalbox_domain::token::Caller;
 use signalbox_services::MinuteCounts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::api::Api;
-use crate::client::{TrustedProxies, client_of};
-use crate::holding::{Bodies, Held, Holder, unproven};
+use crate::authenticated::{Credentials, Proven, has_token};
+use crate::client::{TrustedProxies, client_address};
+use crate::holding::{Bodies, Holder, unproven};
 use crate::pace::{cut_off, paced};
 use crate::problem::{Code, Problem};
 
@@ -33,6 +35,9 @@ use crate::problem::{Code, Problem};
 const SMALL: u64 = 64 * 1024;
 /// The most bytes of the body of a page's form, which are read before its sender is known.
 const FORM: usize = 256 * 1024;
+/// The first bytes of a body are in no share: there are not more such bodies than connections, and
+/// a stranger cannot keep others from signing in.
+const FREE: usize = 4 * 1024;
 /// How long a caller waits for a place. With the time that so many requests take together it stays
 /// below the second after which users retry.
 const MOMENT: Duration = Duration::from_millis(250);
@@ -102,15 +107,28 @@ fn is_page(request: &ServiceRequest) -> bool {
     request.match_name().is_some_and(|name| name.starts_with("page"))
 }
 
+/// The length of a body, if it is given.
+fn length(request: &ServiceRequest) -> Option<u64> {
+    let length = request.headers().get(CONTENT_LENGTH)?;
+    // One that is no number is longer than any that is allowed.
+    Some(length.to_str().ok().and_then(|it| it.parse().ok()).unwrap_or(u64::MAX))
+}
+
 /// Whether a body is known to be small.
 fn is_small(request: &ServiceRequest) -> bool {
-    let headers = request.headers();
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    match length.map(str::parse::<u64>) {
-        Some(Ok(length)) => length <= SMALL,
-        Some(Err(_)) => false,
-        None => !headers.contains_key(TRANSFER_ENCODING),
+    match length(request) {
+        Some(length) => length <= SMALL,
+        None => !request.headers().contains_key(TRANSFER_ENCODING),
     }
+}
+
+/// Whether there is a small body or a form to read.
+fn has_body(request: &ServiceRequest) -> bool {
+    let is_sent = match length(request) {
+        Some(length) => length > 0,
+        None => request.headers().contains_key(TRANSFER_ENCODING),
+    };
+    is_sent && (is_small(request) || is_page(request))
 }
 
 /// The places of a share, and the line in front of them.
@@ -214,6 +232,11 @@ impl Admission {
         Self::new(cores.saturating_mul(4).clamp(16, 64))
     }
 
+    /// The proxies that name their clients.
+    pub const fn proxies(&self) -> &TrustedProxies {
+        &self.proxies
+    }
+
     const fn gate(&self, share: Share) -> &Gate {
         match share {
             Share::Read => &self.reads,
@@ -289,18 +312,46 @@ pub(crate) fn refused(api: &Api, share: Share) -> Problem {
     Problem::new(Code::Unavailable, "the server is busy; try again later")
 }
 
+/// Whose share the body of a request is taken from, and the most bytes that it may have. The holder
+/// of a token is known before anything of the body is read.
+async fn holders_of(request: &ServiceRequest) -> Result<(Vec<Holder>, usize), Problem> {
+    let request = request.request();
+    let strangers = || unproven(client_address(request));
+    match request.match_name() {
+        Some(name) if name.starts_with("page") => {
+            // Without a session there is only the form that begins one.
+            let has_session = request.headers().contains_key(COOKIE);
+            Ok((strangers(), if has_session { FORM } else { FREE }))
+        }
+        Some(_) if has_token(request) => {
+            let caller = Arc::<Caller>::authenticate(request).await?;
+            let holders = caller.holders(request);
+            request.extensions_mut().insert(Proven(caller));
+            Ok((holders, FORM))
+        }
+        _ => Ok((strangers(), FORM)),
+    }
+}
+
 /// Reads a small body, or a form, before the request counts as work.
-async fn receive(request: &mut ServiceRequest, mut held: Held) -> Result<(), Problem> {
+async fn receive(api: &Api, request: &mut ServiceRequest) -> Result<(), Problem> {
+    let (holders, most) = holders_of(request).await?;
+    let mut held = api.admission.bodies.in_memory(holders);
+    let too_large =
+        || Problem::new(Code::TooLarge, format!("the body may have at most {most} bytes"));
+    if length(request).is_some_and(|length| length > u64::try_from(most).unwrap_or(u64::MAX)) {
+        return Err(too_large());
+    }
     let mut payload = request.take_payload();
     let mut body = BytesMut::new();
     while let Some(chunk) = payload.next().await {
         let chunk: Bytes = chunk.map_err(|error| cut_off(&error))?;
-        if body.len() + chunk.len() > FORM {
-            let words = format!("the body may have at most {FORM} bytes");
-            return Err(Problem::new(Code::TooLarge, words));
-        }
-        held.add(chunk.len())?;
+        let free = FREE.saturating_sub(body.len());
         body.extend_from_slice(&chunk);
+        if body.len() > most {
+            return Err(too_large());
+        }
+        held.add(chunk.len().saturating_sub(free))?;
     }
     request.set_payload(Payload::from(body.freeze()));
     request.extensions_mut().insert(held);
@@ -325,12 +376,11 @@ pub async fn admit<B: MessageBody>(
         reply.request().extensions_mut().remove::<Places>();
         return Ok(reply.map_into_left_body());
     }
-    if is_small(&request) || is_page(&request) {
-        let held = api.admission.bodies.in_memory(unproven(client_of(&request)));
-        if let Err(problem) = receive(&mut request, held).await {
-            let reply = problem.error_response();
-            return Ok(request.into_response(reply).map_into_right_body());
-        }
+    if has_body(&request)
+        && let Err(problem) = receive(&api, &mut request).await
+    {
+        let reply = problem.error_response();
+        return Ok(request.into_response(reply).map_into_right_body());
     }
     let Some(admitted) = api.admission.enter(share).await else {
         let reply = refused(&api, share).error_response();

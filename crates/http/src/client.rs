@@ -19,7 +19,7 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    fn includes(&self, address: IpAddr) -> bool {
+    pub(crate) fn includes(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address))
     }
 
@@ -52,11 +52,6 @@ pub(crate) fn note_client(request: &ServiceRequest, proxies: &TrustedProxies) {
 /// The address of a request's client; the unspecified address if it is unknown.
 pub fn client_address(request: &HttpRequest) -> IpAddr {
     request.extensions().get::<ClientAddress>().map_or(unknown(), |it| it.0)
-}
-
-/// The same before the request is routed.
-pub(crate) fn client_of(request: &ServiceRequest) -> IpAddr {
-    client_address(request.request())
 }
 
 const fn unknown() -> IpAddr {

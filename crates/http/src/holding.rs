@@ -32,8 +32,10 @@ pub(crate) enum Holder {
     PublicRepository(RepoId),
     /// All clients with a public id.
     Public,
-    /// The clients at an address that have no credential, or only a public id.
+    /// The clients at an address that have only a public id.
     Address(IpAddr),
+    /// The clients at an address that have no credential.
+    Stranger(IpAddr),
     /// All clients that have not yet shown a credential.
     Unproven,
 }
@@ -46,13 +48,14 @@ impl Holder {
             Self::Public => 4,
             Self::PublicRepository(_) => 8,
             Self::Address(_) => 16,
+            Self::Stranger(_) => 128,
         }
     }
 }
 
 /// A client without a credential.
 pub(crate) fn unproven(client: IpAddr) -> Vec<Holder> {
-    vec![Holder::Address(network_of(client)), Holder::Unproven]
+    vec![Holder::Stranger(network_of(client)), Holder::Unproven]
 }
 
 /// A client at that address with the public id of a repository.
@@ -186,16 +189,16 @@ mod tests {
         let bodies = Bodies::new(std::env::temp_dir());
         let from = |last: u8| bodies.in_memory(unproven(IpAddr::from([203, 0, 113, last])));
         let mut greedy = from(1);
-        assert!(greedy.add(8 << 20).is_ok());
-        assert!(greedy.add(1).is_err(), "8 MiB for each address");
-        let mut others: Vec<Held> = (2..=8).map(from).collect();
-        assert!(others.iter_mut().all(|it| it.add(8 << 20).is_ok()));
-        assert!(from(9).add(1).is_err(), "64 MiB for all without a credential");
+        assert!(greedy.add(1 << 20).is_ok());
+        assert!(greedy.add(1).is_err(), "1 MiB for each address");
+        let mut others: Vec<Held> = (2..=64).map(from).collect();
+        assert!(others.iter_mut().all(|it| it.add(1 << 20).is_ok()));
+        assert!(from(99).add(1).is_err(), "64 MiB for all without a credential");
         let org = Holder::Organization(OrgId(Uuid::from_u128(1)));
         let mut tokens = bodies.in_memory(vec![org]);
         assert!(tokens.add(60 << 20).is_ok(), "the rest is for tokens");
         drop(greedy);
-        assert!(from(9).add(1).is_ok());
+        assert!(from(99).add(1).is_ok());
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ mod body;
 mod causes;
 mod change_source;
 mod client;
+mod connections;
 mod dto;
 mod encoding;
 mod event_hub;
@@ -33,6 +34,7 @@ pub use api::{
     Api, DescribedEvents, EventDescription, EventsApi, FlakyApi, Readiness, app, configure,
 };
 pub use client::{TrustedProxies, client_address};
+pub use connections::{ConnectionLimits, Connections, in_use};
 pub use dto::tests::TestLinks;
 pub use event_hub::EventHub;
 pub use openapi::document as openapi_document;

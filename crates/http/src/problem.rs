@@ -7,6 +7,7 @@ use actix_web::http::header::{
 use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use serde::Serialize;
 use signalbox_domain::ports::KeptReply;
+use signalbox_services::RefusalReason;
 use utoipa::ToSchema;
 
 use crate::request_id::current_request_id;
@@ -66,6 +67,8 @@ codes! {
     LimitedToken = "limited_token", 403, "Not allowed", false;
     /// The signature of a bundle's upload URL or of a git host's event is invalid.
     WrongSignature = "wrong_signature", 403, "Not allowed", false;
+    /// The path of the address has more than 2,048 bytes.
+    AddressTooLong = "address_too_long", 414, "Address too long", false;
     /// No operation or page has this address.
     UnknownPath = "path_not_found", 404, "Not found", false;
     /// The organization has no such repository, or the token may not see it.
@@ -269,10 +272,6 @@ impl CallersMistake {
     pub(crate) const COUNTED_AS: u16 = 400;
 }
 
-/// The code of a problem, for the log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reason(pub(crate) &'static str);
-
 /// The status of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageKind {
@@ -309,7 +308,7 @@ impl ResponseError for Problem {
     fn error_response(&self) -> HttpResponse {
         let row = self.code.row();
         let mut reply = HttpResponse::build(self.code.status());
-        reply.extensions_mut().insert(Reason(row.code));
+        reply.extensions_mut().insert(RefusalReason(row.code));
         if self.code == Code::Unauthorized {
             // Plain text, the same for every reason.
             return reply

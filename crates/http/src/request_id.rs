@@ -8,12 +8,13 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage, HttpResponse};
 use signalbox_domain::ports::Observed;
+use signalbox_services::RefusalReason;
 use tracing::Instrument;
 
 use crate::api::Api;
 use crate::client::{client_address, note_client};
 use crate::page::POLICY;
-use crate::problem::{CallersMistake, Code, Problem, Reason};
+use crate::problem::{CallersMistake, Code, Problem};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The headers of every reply that does not set its own.
@@ -52,12 +53,15 @@ fn acceptable(id: &str) -> bool {
 
 /// Why a request was refused: the code of the problem, or the name of the status.
 fn reason<B>(reply: &HttpResponse<B>) -> String {
-    let code = reply.extensions().get::<Reason>().map(|it| it.0.to_owned());
+    let code = reply.extensions().get::<RefusalReason>().map(|it| it.0.to_owned());
     code.unwrap_or_else(|| {
         let words = reply.status().canonical_reason().unwrap_or("unknown");
         words.to_lowercase().replace(' ', "_")
     })
 }
+
+/// The most bytes of a path. Matching and logging it costs time for each.
+const MAX_PATH: usize = 2_048;
 
 /// Whether the address contains an encoded U+0000: no valid name has it, and PostgreSQL cannot
 /// store it. This is its only form: unencoded it is not allowed in an address.
@@ -83,7 +87,9 @@ pub async fn with_request_id(
     if let Some(api) = &api {
         note_client(&request, &api.admission.proxies);
     }
-    let (method, path) = (request.method().clone(), request.path().to_owned());
+    let path = request.path();
+    let path = path.get(..path.floor_char_boundary(MAX_PATH)).unwrap_or_default().to_owned();
+    let method = request.method().clone();
     // The token is filled in once it is known.
     let span = tracing::info_span!(
         "request",
@@ -93,6 +99,11 @@ pub async fn with_request_id(
     );
     let started = api.as_ref().map(|api| api.clock.now());
     let answered = async {
+        if request.uri().path().len() > MAX_PATH {
+            let words = format!("the path of the address may have at most {MAX_PATH} bytes");
+            let problem = Problem::new(Code::AddressTooLong, words);
+            return Ok(request.error_response(problem).map_into_right_body());
+        }
         if names_nul(&request) {
             let words = "the address must not contain the character U+0000";
             let problem = Problem::new(Code::Invalid, words);

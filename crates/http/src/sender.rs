@@ -24,7 +24,8 @@ impl Credentials for Sender {
         let refused = || Problem::new(Code::Unauthorized, "");
         let api = api_of(request)?;
         let id = public.and_then(|id| id.parse().ok()).ok_or_else(refused)?;
-        let public = api.uploads.public_repository(id).await?.ok_or_else(refused)?;
+        let found = api.uploads.public_repository(id, client_address(request)).await?;
+        let public = found.ok_or_else(refused)?;
         tracing::Span::current().record("org.slug", public.org_slug.as_str());
         Ok(Self::Public(Box::new(public)))
     }

@@ -121,7 +121,7 @@ impl PrometheusObserver {
         );
         registry.register(
             "requests_shed",
-            "Requests refused with 503 because the server was at its limit, by share",
+            "Requests refused with 503, and connections closed, because the server was at its limit, by share",
             self.requests_shed.clone(),
         );
         registry.register(

@@ -166,6 +166,15 @@ impl Authenticator {
         Ok(caller.map_or(Attempt::Refused, Attempt::Accepted))
     }
 
+    /// Reports that a user who came back from the identity provider could not sign in.
+    pub fn identity_denied(&self, why: &str, from: IpAddr) {
+        let count = self.refusals.counts.add(from, self.clock.now());
+        if let Some(reports) = &self.reports {
+            let (reason, detail) = ("sign_in", Some(why));
+            reports.observer.observe(&Observed::TokenRefused { reason, detail, from, count });
+        }
+    }
+
     /// Refused tokens of a client at that address in the last minute.
     pub fn refusals(&self, from: IpAddr) -> u32 {
         self.refusals.counts.of(from, self.clock.now())

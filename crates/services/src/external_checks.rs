@@ -46,7 +46,7 @@ impl QueueService {
             self.queue_of(caller, Scope::ChecksReport, repo, branch).await?;
         let CheckResult { run: id, sha, check: name, status, conclusion, url, summary } = result;
         let at = self.context().clock.now();
-        let check = CheckReport { name, status, conclusion, url, summary, at };
+        let check = CheckReport { name, status, conclusion, url, summary, at, excused: Vec::new() };
         let report = ExternalReport { run: id, sha, check, by: caller.actor() };
         let unknown = || Error::UnknownRun { repo: repo.clone(), branch: branch.clone(), run: id };
         let state = self.state(queue).await?;

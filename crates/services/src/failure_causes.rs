@@ -332,8 +332,9 @@ fn verdict(tests: &[FailedTest], may_excuse: bool) -> FailureCause {
         })
         .collect();
     if let Some(causes) = causes.filter(|_| may_excuse) {
-        let named = causes.iter().map(|(name, cause)| format!("{name} ({cause})"));
-        return FailureCause::Quarantined { tests: first(&mut { named }) };
+        // All of them: the journal keeps who or what excused each.
+        let tests = causes.iter().map(|(name, cause)| format!("{name} ({cause})")).collect();
+        return FailureCause::Quarantined { tests };
     }
     let mut seen = tests.iter().filter_map(|(_, known)| match known {
         KnownFailure::SeenElsewhere { on_target } => Some(*on_target),

@@ -1,5 +1,6 @@
 //! Reports of impacted targets without a token, authenticated by a workflow run of a fork.
 
+use std::net::IpAddr;
 use std::sync::PoisonError;
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
@@ -8,10 +9,13 @@ use signalbox_domain::queue::{Command, Input, PullRequestState, ReportedTargets}
 use signalbox_domain::time::Span;
 
 use super::step::Step;
-use super::{Error, HintService};
+use super::{Error, HintService, network_of};
 
-/// The most lookups of workflow runs per minute, because this endpoint needs no token.
-const LOOKUPS_PER_MINUTE: usize = 120;
+/// The most lookups of workflow runs per minute, because this endpoint needs no token and each takes
+/// from the calls that the git host allows.
+const LOOKUPS_PER_MINUTE: usize = 30;
+/// Of these, lookups for one address.
+const LOOKUPS_OF_ADDRESS: usize = 10;
 
 /// A report without a token.
 #[derive(Clone, Debug)]
@@ -26,6 +30,8 @@ pub struct ForkReport {
     pub targets: ReportedTargets,
     /// The id of the workflow run that sends the report.
     pub workflow_run: u64,
+    /// The client.
+    pub from: IpAddr,
 }
 
 impl HintService {
@@ -62,7 +68,7 @@ impl HintService {
         if self.inbound_deliveries.was_taken(org, host, &used).await? {
             return Ok(false);
         }
-        if !self.may_look_up() {
+        if !self.may_look_up(report.from) {
             return Err(Error::Busy);
         }
         let run = forge.workflow_run(repository, *workflow_run).await.map_err(Error::Host)?;
@@ -88,16 +94,18 @@ impl HintService {
         Ok(true)
     }
 
-    /// Counts a lookup; returns whether the limit of the last minute allows it.
-    fn may_look_up(&self) -> bool {
+    /// Counts a lookup; returns whether the limits of the last minute allow it.
+    fn may_look_up(&self, from: IpAddr) -> bool {
         let now = self.context.clock.now();
         let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
-        while lookups.front().is_some_and(|at| *at < now.minus(Span::minutes(1))) {
+        while lookups.front().is_some_and(|(at, _)| *at < now.minus(Span::minutes(1))) {
             lookups.pop_front();
         }
-        let few = lookups.len() < LOOKUPS_PER_MINUTE;
+        let from = network_of(from);
+        let own = lookups.iter().filter(|(_, of)| *of == from).count();
+        let few = lookups.len() < LOOKUPS_PER_MINUTE && own < LOOKUPS_OF_ADDRESS;
         if few {
-            lookups.push_back(now);
+            lookups.push_back((now, from));
         }
         few
     }

@@ -2,6 +2,7 @@
 //! acts on it.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use thiserror::Error;
@@ -48,7 +49,7 @@ pub struct HintService {
     pub(super) context: QueueContext,
     pub(super) inbound_deliveries: Arc<dyn InboundDeliveryStore>,
     pub(super) queues: Arc<QueueService>,
-    pub(super) lookups: Mutex<VecDeque<Timestamp>>,
+    pub(super) lookups: Mutex<VecDeque<(Timestamp, IpAddr)>>,
 }
 
 impl HintService {

@@ -105,7 +105,7 @@ pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
 pub use queue::{QueueChange, QueueService};
 pub use queue_reads::{EntrySnapshot, RunSnapshot, SeenQueue};
 pub use refusal_reports::RefusalReports;
-pub use refusals::{Attempt, MAX_REFUSALS, MinuteCounts, network_of};
+pub use refusals::{Attempt, MAX_REFUSALS, MinuteCounts, RefusalReason, network_of};
 pub use repositories::Repositories;
 pub use results_sink::ResultsSink;
 pub use sessions::Sessions;

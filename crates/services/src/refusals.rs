@@ -29,6 +29,10 @@ pub fn network_of(client: IpAddr) -> IpAddr {
     }
 }
 
+/// Why a request was refused, for its line in the log: goes with the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusalReason(pub &'static str);
+
 /// What came of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt<T> {

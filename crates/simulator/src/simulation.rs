@@ -321,7 +321,7 @@ fn report(
     at: Timestamp,
 ) -> Fact {
     let (name, url, summary) = (CHECK.to_owned(), String::new(), None);
-    let check = Check { name, status, conclusion, url, summary, at };
+    let check = Check { name, status, conclusion, url, summary, at, excused: Vec::new() };
     let sha = checks.candidate.sha.clone();
     Fact::ChecksReported { run: checks.run, sha, checks: vec![check], read: false }
 }

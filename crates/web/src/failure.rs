@@ -1,6 +1,7 @@
 //! Errors of pages, and the page that shows them.
 
 use signalbox_domain::ports::StoreError;
+use signalbox_domain::token::Scope;
 use signalbox_services::{Error, TokenError, WebhookError};
 
 use crate::model::{Block, Page, Section};
@@ -16,6 +17,8 @@ pub(crate) enum Failure {
     Missing,
     /// The visitor may see it, but may not do that.
     Forbidden(String),
+    /// The token of the visitor lacks this scope.
+    MissingScope(Scope),
     /// The visitor is known, but may not sign in.
     Denied(String),
     /// Invalid input.
@@ -51,10 +54,7 @@ impl From<Error> for Failure {
             | Error::Upload(_) => Self::Missing,
             Error::UnknownPullRequest { .. } => Self::Invalid(error.to_string()),
             Error::Webhook(cause) => of_webhook(cause),
-            Error::MissingScope(scope) => Self::Forbidden(format!(
-                "the token that you signed in with lacks the scope {}",
-                scope.as_str()
-            )),
+            Error::MissingScope(scope) => Self::MissingScope(*scope),
             Error::Host(cause) => {
                 tracing::warn!(%cause, "could not reach the git host");
                 Self::Unavailable("could not reach the git host".to_owned())
@@ -109,13 +109,30 @@ impl Failure {
         match self {
             Self::SignIn => Status::SignIn,
             Self::Missing => Status::Missing,
-            Self::Forbidden(_) | Self::Denied(_) => Status::Forbidden,
+            Self::Forbidden(_) | Self::MissingScope(_) | Self::Denied(_) => Status::Forbidden,
             Self::Invalid(_) => Status::Invalid,
             Self::Conflict(_) => Status::Conflict,
             Self::Changed(_) => Status::Changed,
             Self::TooMany => Status::TooMany,
             Self::Unavailable(_) => Status::Unavailable,
             Self::Internal => Status::Internal,
+        }
+    }
+
+    /// The name of the refusal in the log; some are those of the API.
+    pub(crate) const fn reason(&self) -> &'static str {
+        match self {
+            Self::SignIn => "unauthorized",
+            Self::Missing => "path_not_found",
+            Self::Forbidden(_) => "not_allowed",
+            Self::MissingScope(_) => "missing_scope",
+            Self::Denied(_) => "sign_in_denied",
+            Self::Invalid(_) => "validation_failed",
+            Self::Conflict(_) => "not_possible_now",
+            Self::Changed(_) => "changed",
+            Self::TooMany => "too_many_attempts",
+            Self::Unavailable(_) => "unavailable",
+            Self::Internal => "internal_error",
         }
     }
 
@@ -131,6 +148,11 @@ impl Failure {
             Self::Forbidden(why) => (
                 "Not allowed",
                 crate::text::sentence(why),
+                "Ask an administrator, or sign in with another token.",
+            ),
+            Self::MissingScope(scope) => (
+                "Not allowed",
+                format!("The token that you signed in with lacks the scope {}.", scope.as_str()),
                 "Sign in with a token that has this scope, or ask an administrator for one.",
             ),
             Self::Denied(why) => (

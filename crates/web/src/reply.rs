@@ -30,7 +30,7 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    const fn code(self) -> StatusCode {
+    pub(crate) const fn code(self) -> StatusCode {
         match self {
             Self::Shown => StatusCode::OK,
             Self::SignIn => StatusCode::UNAUTHORIZED,

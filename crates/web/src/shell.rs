@@ -2,6 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
+use signalbox_services::RefusalReason;
 
 use crate::Pages;
 use crate::assets::path;
@@ -144,6 +145,23 @@ pub(crate) fn follow(
 
 /// The reply to a request for a page.
 pub(crate) fn answer(pages: &Pages, request: &HttpRequest, shown: Shown) -> HttpResponse {
+    let reason = shown.as_ref().err().map(Failure::reason);
+    let mut reply = answered(pages, request, shown);
+    if let Some(reason) = reason {
+        reply.extensions_mut().insert(RefusalReason(reason));
+    }
+    reply
+}
+
+/// The sign-in page again, for a visitor who could not sign in.
+pub(crate) fn refused(pages: &Pages, request: &HttpRequest, page: Page) -> HttpResponse {
+    let mut reply = answered(pages, request, Ok((None, page)));
+    *reply.status_mut() = Status::SignIn.code();
+    reply.extensions_mut().insert(RefusalReason(Failure::SignIn.reason()));
+    reply
+}
+
+fn answered(pages: &Pages, request: &HttpRequest, shown: Shown) -> HttpResponse {
     let (status, visitor, page) = match shown {
         Ok((visitor, page)) => (Status::Shown, visitor, page),
         Err(Failure::SignIn) => {

@@ -31,9 +31,14 @@ fn of_user(is_root: bool) -> Finding {
     Finding::good(name, "the server does not run as root")
 }
 
-/// The database, its journals and copies beside it, and the keys of webhooks.
+/// The database, its journals and copies beside it, backups there and in the data folder, and all files
+/// with keys and passwords that the configuration names.
 fn secret_files(config: &Config) -> Vec<PathBuf> {
-    let mut found = vec![config.webhook_keys()];
+    let mut found: Vec<PathBuf> =
+        config.hidden_paths().into_iter().filter(|path| path.is_file()).collect();
+    let in_data = std::fs::read_dir(config.data_dir()).into_iter().flatten().flatten();
+    let is_backup = |path: &PathBuf| path.to_string_lossy().ends_with(".tar.gz");
+    found.extend(in_data.map(|entry| entry.path()).filter(is_backup));
     let url = config.database_url();
     if let Some(database) = url.strip_prefix("sqlite://").map(Path::new) {
         let parent = database.parent().filter(|it| !it.as_os_str().is_empty());
@@ -44,10 +49,11 @@ fn secret_files(config: &Config) -> Vec<PathBuf> {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let of_database = ["", "-wal", "-shm", ".replaced", ".part"];
             let is_own = name.strip_prefix(&own).is_some_and(|end| of_database.contains(&end));
-            is_own || name.ends_with(".db")
+            is_own || name.ends_with(".db") || is_backup(path)
         }));
     }
     found.sort();
+    found.dedup();
     found
 }
 
@@ -84,9 +90,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let config = Config { data_dir: Some(folder.path().to_owned()), ..Config::default() };
         assert_eq!(files(&config).verdict, Verdict::Good, "nothing is there");
-        for name in
-            ["signalbox.db", "signalbox.db-wal", "signalbox.db.replaced", "copy.db", "webhooks.key"]
-        {
+        for name in [
+            "signalbox.db",
+            "signalbox.db-wal",
+            "signalbox.db.replaced",
+            "copy.db",
+            "webhooks.key",
+            "signalbox-2026-11-21.tar.gz",
+        ] {
             let path = folder.path().join(name);
             let set = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode));
             std::fs::write(&path, "secret").expect("written");

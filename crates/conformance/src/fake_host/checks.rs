@@ -59,6 +59,7 @@ impl FakeHost {
             url: String::new(),
             summary: None,
             at: self.clock.now(),
+            excused: Vec::new(),
         }
     }
 }

@@ -220,6 +220,7 @@ pub async fn external_checks_are_stored_with_their_run(stores: &Stores) {
             url: "https://ci.example/1".to_owned(),
             summary: Some("12 tests".to_owned()),
             at: at(60),
+            excused: Vec::new(),
         };
         let sha = run.candidate.as_ref().expect("a candidate").sha.clone();
         ExternalReport { run: run.id, sha, check, by: Actor::Token("ci".to_owned()) }

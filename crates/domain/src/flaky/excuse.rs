@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AskedTest, QuarantineCause};
 
+/// The most tests that are kept with a check.
+const MOST_NAMED: usize = 100;
+
 /// The tests of a failing check.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedCheck<'a> {
@@ -37,14 +40,20 @@ pub enum Excuse {
 }
 
 impl Excuse {
+    /// The tests that failed, at most 100; quarantined ones with who or what quarantined them.
+    pub fn tests(&self) -> Vec<String> {
+        match self {
+            Self::Excused(tests) => tests.iter().take(MOST_NAMED).map(named).collect(),
+            Self::Failing(tests) => tests.iter().take(MOST_NAMED).map(|it| shown(it)).collect(),
+            Self::Unexplained => Vec::new(),
+        }
+    }
+
     /// What is shown beside the check: at most ten names.
     pub fn words(&self) -> String {
         match self {
             Self::Excused(tests) => {
-                let named = tests
-                    .iter()
-                    .map(|it| format!("{} ({})", shown(&it.name), shown(&it.cause.to_string())));
-                format!("only quarantined tests failed: {}", listed(named))
+                format!("only quarantined tests failed: {}", listed(tests.iter().map(named)))
             }
             Self::Failing(tests) => {
                 format!("tests failed: {}", listed(tests.iter().map(|name| shown(name))))
@@ -54,7 +63,13 @@ impl Excuse {
     }
 }
 
-fn listed(tests: impl ExactSizeIterator<Item = String>) -> String {
+/// A test with who or what quarantined it.
+fn named(test: &Excused) -> String {
+    format!("{} ({})", shown(&test.name), shown(&test.cause.to_string()))
+}
+
+/// Texts on one line: the first ten, and the number of the others.
+pub(crate) fn listed(tests: impl ExactSizeIterator<Item = String>) -> String {
     let more = tests.len().saturating_sub(10);
     let shown: Vec<String> = tests.take(10).collect();
     match more {

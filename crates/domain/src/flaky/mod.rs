@@ -47,6 +47,7 @@ pub use decision::{Decision, IgnoredBecause, MonitorCause};
 pub use delay::{Delay, delayed, delays};
 pub use directory::{AskedTest, IdCollision, TestDirectory};
 pub use event::{Event, EventKind};
+pub(crate) use excuse::listed;
 pub use excuse::{Excuse, Excused, FailedCheck, excuse};
 pub use fact::Fact;
 pub use guard::{Admission, InfrastructureGuard, Trust, UploadCounts, admit};

@@ -57,8 +57,7 @@ pub enum FailureCause {
     /// Only quarantined tests failed, in complete reports of a check that only runs tests:
     /// it counts as passed.
     Quarantined {
-        /// The failed tests, each with who or what quarantined it; at most
-        /// [`FailureCause::NAMED`].
+        /// The failed tests, each with who or what quarantined it: all of them.
         tests: Vec<String>,
     },
     /// It may run again.

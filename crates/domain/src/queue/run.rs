@@ -116,6 +116,10 @@ pub struct Check {
     pub summary: Option<String>,
     /// When it was reported.
     pub at: Timestamp,
+    /// If it failed and counts as passed: the quarantined tests that failed, each with who or what
+    /// quarantined it.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub excused: Vec<String>,
 }
 
 /// The status of a run.

@@ -42,6 +42,7 @@ fn after(reports: &[Report], read: bool) -> PrState {
             url: String::new(),
             summary: None,
             at: start.plus(Span::minutes(*minute)),
+            excused: Vec::new(),
         };
         let (run, sha) = (checks.run, checks.candidate.sha.clone());
         world.take_in(&Fact::ChecksReported { run, sha, checks: vec![report], read });
@@ -103,6 +104,7 @@ fn a_repeated_report_is_ignored() {
         url: String::new(),
         summary: None,
         at: world.at,
+        excused: Vec::new(),
     };
     let (run, sha) = (checks.run, checks.candidate.sha);
     let report = Fact::ChecksReported { run, sha, checks: vec![begins], read: false };
@@ -110,4 +112,29 @@ fn a_repeated_report_is_ignored() {
     world.take_in(&report);
     let because = IgnoredBecause::Known;
     assert_eq!(world.decisions, [Decision::Ignored { because }]);
+}
+
+#[test]
+fn an_excused_failure_is_in_the_journal_with_who_excused_it() {
+    let mut world: World = world(1, Rules::default());
+    world.submit(1, None).expect("submitted");
+    run_until(&mut world, is_checks);
+    let Effect::RunChecks(checks) = world.outbox.remove(0).effect else { panic!("no checks") };
+    let tests = vec!["adds (quarantined by ada)".to_owned()];
+    let passed = Check {
+        name: "test".into(),
+        status: Completed,
+        conclusion: Some(Success),
+        url: String::new(),
+        summary: None,
+        at: world.at,
+        excused: tests.clone(),
+    };
+    let (run, sha) = (checks.run, checks.candidate.sha);
+    let report = Fact::ChecksReported { run, sha, checks: vec![passed], read: false };
+    world.take_in(&report);
+    let excused = Decision::Excused { run, check: "test".into(), tests };
+    assert!(world.decisions.contains(&excused), "{:?}", world.decisions);
+    world.take_in(&report);
+    assert!(!world.decisions.contains(&excused), "once");
 }

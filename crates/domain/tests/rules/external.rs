@@ -169,6 +169,7 @@ fn a_run_that_has_ended_accepts_nothing_new() {
         url: String::new(),
         summary: None,
         at: world.at,
+        excused: Vec::new(),
     };
     let (run, sha) = (request.run, request.sha.clone());
     world.take_in(&Fact::ChecksReported { run, sha, checks: vec![lint], read: false });

@@ -309,6 +309,7 @@ fn merge_reasons() {
             url: String::new(),
             summary: None,
             at: world.at,
+            excused: Vec::new(),
         }];
         world.settle();
         world

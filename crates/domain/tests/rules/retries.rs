@@ -55,6 +55,7 @@ fn report(
         url: format!("https://ci.example/{}", world.at.unix_micros()),
         summary: None,
         at: world.at,
+        excused: Vec::new(),
     };
     let (run, sha) = (checks.run, checks.candidate.sha.clone());
     world.take_in(&Fact::ChecksReported { run, sha, checks: vec![check.clone()], read: true });

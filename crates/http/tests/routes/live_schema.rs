@@ -97,6 +97,7 @@ impl Client<'_> {
             url: "https://checks.test/1".to_owned(),
             summary: None,
             at: self.server.api.clock.now(),
+            excused: Vec::new(),
         };
         let fact = Fact::ChecksReported {
             run: signalbox_domain::ids::RunId(text(&id).parse().expect("a UUID")),

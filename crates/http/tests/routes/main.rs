@@ -5,6 +5,7 @@ mod support;
 mod bundles;
 mod cancel_pull_request;
 mod check_output;
+mod connections;
 mod conventions;
 mod create_queue;
 mod delete_queue;

@@ -166,6 +166,7 @@ impl Server {
             files: 3,
             runs: 50_000,
             public_calls: 5,
+            public_calls_of_address: 5,
             ..UploadLimits::default()
         };
         let uploads = Arc::new(UploadService::new(context.clone(), parts, limits));

@@ -8,11 +8,12 @@ mod reads;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use uuid::Uuid;
 
-use crate::{QuarantineLookup, ResultsSink};
+use crate::{QuarantineLookup, ResultsSink, network_of};
 use signalbox_domain::flaky::{MAX_HOURS, Settings, Trust};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoId, RepoName};
 use signalbox_domain::ports::{BlobStore, RepoRef, ReportReader, Repository};
@@ -43,6 +44,8 @@ pub struct UploadLimits {
     pub runs: usize,
     /// Calls with the public id of one repository in ten minutes.
     pub public_calls: u32,
+    /// Of these, calls from one address.
+    pub public_calls_of_address: u32,
     /// How long results are kept. What is older is refused.
     pub history: Span,
 }
@@ -51,7 +54,14 @@ impl Default for UploadLimits {
     fn default() -> Self {
         let bytes = 256 * 1024 * 1024;
         let history = Span::hours(MAX_HOURS);
-        Self { bytes, files: 1_000, runs: 250_000, public_calls: 600, history }
+        Self {
+            bytes,
+            files: 1_000,
+            runs: 250_000,
+            public_calls: 600,
+            public_calls_of_address: 150,
+            history,
+        }
     }
 }
 
@@ -74,8 +84,11 @@ pub struct UploadService {
     parts: UploadParts,
     limits: UploadLimits,
     holder: Uuid,
-    public_calls: Mutex<BTreeMap<RepoId, (Timestamp, u32)>>,
+    public_calls: Mutex<PublicCalls>,
 }
+
+/// Calls with the public id of a repository, in all and from an address: since when, and how many.
+type PublicCalls = BTreeMap<(RepoId, Option<IpAddr>), (Timestamp, u32)>;
 
 /// A repository, found by its public id. Any client that knows the id may send results, which are
 /// unauthenticated.
@@ -85,6 +98,8 @@ pub struct PublicRepository {
     pub org_slug: OrgSlug,
     /// The repository.
     pub repository: Repository,
+    /// The client that knows the id.
+    pub client: IpAddr,
 }
 
 /// Who sends results.
@@ -158,16 +173,22 @@ impl UploadService {
         self.limits
     }
 
-    /// The repository with that public id.
-    pub async fn public_repository(&self, id: Uuid) -> Result<Option<PublicRepository>, Error> {
+    /// The repository with that public id, for a client at that address.
+    pub async fn public_repository(
+        &self,
+        id: Uuid,
+        client: IpAddr,
+    ) -> Result<Option<PublicRepository>, Error> {
         let Some((org, repo)) = self.context.stores.uploads.find_public(id).await? else {
             return Ok(None);
         };
         let (org, repository) =
             (self.context.orgs.find(org).await?, self.context.repositories.find(org, repo).await?);
-        Ok(org
-            .zip(repository)
-            .map(|(org, repository)| PublicRepository { org_slug: org.slug, repository }))
+        Ok(org.zip(repository).map(|(org, repository)| PublicRepository {
+            org_slug: org.slug,
+            repository,
+            client,
+        }))
     }
 
     /// The public id of a repository, made when it has none.
@@ -227,9 +248,16 @@ impl UploadService {
         let mut calls = self.public_calls.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = now.minus(Span::minutes(WINDOW_MINUTES));
         calls.retain(|_, (since, _)| *since > fresh);
-        let (_, count) = calls.entry(public.repository.id).or_insert((now, 0));
-        *count = count.saturating_add(1);
-        *count <= self.limits.public_calls
+        let repo = public.repository.id;
+        let of_address = Some(network_of(public.client));
+        let limits =
+            [(of_address, self.limits.public_calls_of_address), (None, self.limits.public_calls)];
+        // What is refused for its address takes nothing from the others.
+        limits.into_iter().all(|(address, most)| {
+            let (_, count) = calls.entry((repo, address)).or_insert((now, 0));
+            *count = count.saturating_add(1);
+            *count <= most
+        })
     }
 
     /// The rules for an upload of a repository that was received at a time.

@@ -92,7 +92,15 @@ impl UnreliableHost {
         let status =
             if conclusion.is_some() { CheckStatus::Completed } else { CheckStatus::InProgress };
         let at = self.schedule.clock.now();
-        Check { name: name.to_owned(), status, conclusion, url: String::new(), summary: None, at }
+        Check {
+            name: name.to_owned(),
+            status,
+            conclusion,
+            url: String::new(),
+            summary: None,
+            at,
+            excused: Vec::new(),
+        }
     }
 }
 

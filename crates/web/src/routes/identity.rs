@@ -54,9 +54,11 @@ fn configured(pages: &Pages) -> Result<&SignInWith, Failure> {
 
 impl From<IdentityError> for Failure {
     fn from(error: IdentityError) -> Self {
-        tracing::warn!(%error, "a user could not sign in");
         match error {
-            IdentityError::Unavailable(_) => Self::Unavailable(error.to_string()),
+            IdentityError::Unavailable(_) => {
+                tracing::warn!(%error, "a user could not sign in");
+                Self::Unavailable(error.to_string())
+            }
             IdentityError::Refused(_) => Self::Denied(error.to_string()),
         }
     }
@@ -81,7 +83,12 @@ pub(crate) async fn leave(pages: Data<Pages>, request: HttpRequest) -> HttpRespo
 pub(crate) async fn returned(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
     match arrived(&pages, &request).await {
         Ok(reply) => reply,
-        Err(failure) => answer(&pages, &request, Err(failure)),
+        Err(failure) => {
+            if let Failure::Denied(why) | Failure::Invalid(why) = &failure {
+                pages.authenticator.identity_denied(why, (pages.client)(&request));
+            }
+            answer(&pages, &request, Err(failure))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::Pages;
 use crate::failure::Failure;
 use crate::model::{Block, Cell, Field, Form, Page, Section};
 use crate::reply::go_to;
-use crate::shell::answer;
+use crate::shell::{answer, refused};
 use crate::visitor::{Asked, cookie, from_here, session_holder, session_of};
 
 /// The sign-in page; afterwards the browser is redirected to `next`.
@@ -74,7 +74,7 @@ pub(crate) async fn sign_in(pages: Data<Pages>, request: HttpRequest, body: Byte
         Err(Failure::SignIn) => {
             let wrong = "This token is unknown, expired or revoked.";
             let page = page(&pages, sent.text("next"), true, wrong);
-            answer(&pages, &request, Ok((None, page)))
+            refused(&pages, &request, page)
         }
         Err(failure) => answer(&pages, &request, Err(failure)),
     }

@@ -48,10 +48,7 @@ pub(super) async fn place(
 
 async fn found(pages: &Pages, visitor: &Visitor, repo: RepoName) -> Result<TestsAddress, Failure> {
     if !visitor.may(Scope::TestsRead) {
-        return Err(Failure::Forbidden(format!(
-            "the token that you signed in with lacks the scope {}",
-            Scope::TestsRead.as_str()
-        )));
+        return Err(Failure::MissingScope(Scope::TestsRead));
     }
     let it = pages.reads.repository(&visitor.caller, &repo).await?.ok_or(Failure::Missing)?;
     Ok(TestsAddress { org: visitor.org().to_owned(), id: it.id, repo: it.name })

@@ -40,6 +40,7 @@ impl<'a> Running<'a> {
             url: format!("http://localhost/v1/testRuns/{}/checks/test/output", self.run),
             summary: None,
             at: self.house.clock.now(),
+            excused: Vec::new(),
         };
         let (run, sha, checks) = (self.run, self.sha.clone(), vec![report]);
         let fact = Fact::ChecksReported { run, sha, checks, read: false };

@@ -215,7 +215,7 @@ impl Line {
     ) -> Fact {
         let (name, at) = ("test".to_owned(), self.at);
         let (url, summary) = (String::new(), None);
-        let check = Check { name, status, conclusion, url, summary, at };
+        let check = Check { name, status, conclusion, url, summary, at, excused: Vec::new() };
         let sha = checks.candidate.sha.clone();
         Fact::ChecksReported { run: checks.run, sha, checks: vec![check], read: false }
     }

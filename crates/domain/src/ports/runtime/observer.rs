@@ -48,7 +48,7 @@ pub enum Observed<'a> {
     },
     /// A request was shed because the server is overloaded.
     RequestShed {
-        /// The exhausted class of requests: `read`, `write`, `upload`, `hook`.
+        /// The exhausted class of requests: `read`, `write`, `upload`, `hook`; or `connection`.
         share: &'static str,
     },
     /// A token was refused.

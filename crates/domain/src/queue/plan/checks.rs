@@ -6,7 +6,7 @@ use crate::ids::{EntryId, PrNumber, RunId, Sha};
 
 use super::super::retry::{Verdict, described};
 use super::super::{
-    Actor, CheckCause, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit,
+    Actor, CheckCause, CheckReport, CheckStatus, Culprit, Decision, EntryState, Evidence, Exit,
     ExternalReport, FailureCause, IgnoredBecause, PassReason, Proven, Queue, Refusal, RetryClass,
     RunStatus, TestFailure, TestRun, lanes,
 };
@@ -32,7 +32,12 @@ pub(super) fn reported(
     run.read |= read;
     let mut news = false;
     for report in reports {
-        news |= note(&mut run, report, read);
+        let is_new = note(&mut run, report, read);
+        if is_new && !report.excused.is_empty() {
+            let (check, tests) = (report.name.clone(), report.excused.clone());
+            builder.decision(Decision::Excused { run: id, check, tests });
+        }
+        news |= is_new;
     }
     if !news {
         return builder.ignored(IgnoredBecause::Known);

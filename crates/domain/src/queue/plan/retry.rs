@@ -65,7 +65,8 @@ pub(super) fn excuse(builder: &mut TransitionBuilder, run: &mut TestRun) {
     for (name, tests) in found {
         if let Some(check) = run.checks.iter_mut().find(|check| check.name == name) {
             check.conclusion = Some(CheckConclusion::Neutral);
-            check.summary = Some(format!("only quarantined tests failed: {}", tests.join(", ")));
+            let named = crate::flaky::listed(tests.iter().cloned());
+            check.summary = Some(format!("only quarantined tests failed: {named}"));
         }
         builder.decision(Decision::Excused { run: run.id, check: name, tests });
     }

@@ -66,6 +66,7 @@ impl World {
             url: "https://ci.example/1".to_owned(),
             summary: None,
             at: self.at,
+            excused: Vec::new(),
         };
         let (run, sha, by) = (request.run, request.sha.clone(), self.caller());
         self.ask(Command::ReportCheck(Box::new(ExternalReport { run, sha, check, by })))

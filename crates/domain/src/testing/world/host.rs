@@ -70,6 +70,7 @@ impl World {
                     url: format!("https://ci.example/{}", self.made),
                     summary: None,
                     at: self.at,
+                    excused: Vec::new(),
                 }],
                 read: true,
             },
@@ -208,6 +209,7 @@ impl World {
                 url: url.clone(),
                 summary: None,
                 at,
+                excused: Vec::new(),
             }],
             read: false,
         };

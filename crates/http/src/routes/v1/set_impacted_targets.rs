@@ -1,11 +1,13 @@
 //! `POST /v1/setImpactedTargets`.
 
+use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
 
 use signalbox_services::ForkReport;
 
 use crate::api::Api;
 use crate::authenticated::AuthenticatedJson;
+use crate::client::client_address;
 use crate::dto::{Empty, SetTargets, TargetsRequest};
 use crate::failures::OfTargets;
 use crate::problem::{Code, Problem};
@@ -27,6 +29,7 @@ use crate::targets_reporter::TargetsReporter;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
+    request: HttpRequest,
     AuthenticatedJson { caller, body }: AuthenticatedJson<TargetsRequest, TargetsReporter>,
 ) -> Result<Json<Empty>, Problem> {
     let SetTargets { place: (repo, branch), pr, targets } = body;
@@ -35,7 +38,8 @@ pub(crate) async fn handle(
             api.queues.set_targets(&caller, &repo, &branch, pr, targets).await?;
         }
         TargetsReporter::WorkflowRun(workflow_run) => {
-            let report = ForkReport { repo, branch, pr, targets, workflow_run };
+            let from = client_address(&request);
+            let report = ForkReport { repo, branch, pr, targets, workflow_run, from };
             if !api.hints.targets_from_fork(&report).await? {
                 return Err(Problem::new(Code::Unauthorized, ""));
             }
