@@ -65,7 +65,7 @@ mutants *ARGS:
 simulate N='5000':
     SIGNALBOX_SIMULATION_SEEDS={{N}} cargo test --release -p signalbox-testkit --test simulation
 
-# Feed each parser of untrusted input with INPUTS mutations of real inputs
+# Feed the parsers of untrusted input that docs/contributing/testing.md lists with INPUTS mutations of real inputs
 [group('test')]
 fuzz INPUTS='200000':
     #!/usr/bin/env bash

@@ -68,6 +68,8 @@ fn the_toolchain_of_releases_is_the_one_of_the_manifest_and_the_image() {
         image.contains(&format!("/rust:{least}-")),
         "the image has another version than {least}"
     );
+    let pinned: toml::Table = read("rust-toolchain.toml").parse().expect("TOML");
+    assert_eq!(pinned["toolchain"]["channel"].as_str(), Some(rust), "development");
     assert!(read("tests/run").contains("sed -n 's/^rust=//p' .ci/release"));
     let page = read("docs/contributing/toolchain.md");
     assert!(page.contains(&format!("`{rust}`")), "the page names another version than {rust}");

@@ -329,6 +329,7 @@ async fn methods_content_types_and_sizes_are_checked() {
     let reply = system.send(Method::POST, "//v1//getQueue/", &headers, PLACE.into()).await;
     assert_eq!((reply.status, reply.header("x-request-id")), (200, "mine-1".into()));
     assert_eq!(reply.header("x-content-type-options"), "nosniff");
+    assert_eq!(reply.header("strict-transport-security"), "", "the public address has no https");
     let bad = [token, ("x-request-id", "a b\"c")];
     let reply = system.send(Method::GET, "/v1/status", &bad, String::new()).await;
     assert_ne!(reply.header("x-request-id"), "a b\"c");

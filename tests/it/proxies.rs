@@ -120,6 +120,10 @@ async fn works_behind(site: &str, scheme: &str) {
     };
     system.until("nginx answers", answers).await;
 
+    let ready = client.get(format!("{public}/readyz")).send().await.expect("a reply");
+    let has_rule = ready.headers().contains_key("strict-transport-security");
+    assert_eq!(has_rule, scheme == "https", "only an https address may promise https");
+
     let (status, cookie) = sign_in_at(&public, &client, system.token()).await;
     assert_eq!(status, 303, "signed in");
     let live = client.get(format!("{public}/ui/events?topics=org")).header("cookie", &cookie);

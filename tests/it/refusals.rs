@@ -42,6 +42,24 @@ async fn refusals_are_reported(on: On) {
     let reasons: Vec<Value> =
         lines("refused a token").iter().map(|line| line["reason"].clone()).collect();
     assert_eq!(reasons, ["revoked", "revoked", "malformed"]);
+    // A valid token without the right, in the API and on a page.
+    let (_, limited) =
+        system.token_with(&["--org", "acme", "--name", "ci", "--scope", "tests:upload"]);
+    assert_eq!(call(&limited).await, 403);
+    let refused = lines("answered a request");
+    let refused = refused.last().expect("a line");
+    assert_eq!((&refused["status"], &refused["reason"]), (&json!(403), &json!("missing_scope")));
+    let here = system.url();
+    let headers = [
+        ("origin", here.as_str()),
+        ("x-forwarded-for", "203.0.113.7"),
+        ("content-type", "application/x-www-form-urlencoded"),
+    ];
+    let body = format!("token={wrong}&next=/");
+    assert_eq!(system.send(Method::POST, "/sign-in", &headers, body).await.status, 401);
+    let refused = lines("answered a request");
+    let refused = refused.last().expect("a line");
+    assert_eq!((&refused["status"], &refused["reason"]), (&json!(401), &json!("unauthorized")));
     let page = reqwest::get(format!("http://{listen}/metrics")).await.expect("a reply");
     let page = page.text().await.expect("a page");
     assert!(page.contains("signalbox_tokens_refused_total{reason=\"revoked\"} 2"), "{page}");

@@ -1,5 +1,6 @@
 //! Pages on stores in memory: their content for different visitors, and their forms.
 
+mod access;
 mod graph;
 mod headers;
 mod identity;

@@ -187,6 +187,11 @@ impl House {
 
     /// A token of that name, which allows that.
     pub(crate) async fn token(&self, name: &str, scopes: &[Scope]) -> String {
+        self.token_of(self.caller.org, name, scopes).await
+    }
+
+    /// The same for an organization.
+    pub(crate) async fn token_of(&self, org: OrgId, name: &str, scopes: &[Scope]) -> String {
         let seed = {
             let mut said = self.said.lock().expect("not poisoned");
             *said += 1;
@@ -197,7 +202,7 @@ impl House {
         let text = TokenText::from_random(random);
         let token = Token {
             id: TokenId(self.ids.new_id()),
-            org: self.caller.org,
+            org,
             name: name.to_owned(),
             hash: text.hash(),
             scopes: scopes.to_vec(),
