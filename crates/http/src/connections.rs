@@ -95,7 +95,7 @@ impl Connections {
         Arc::new(Self { limits, proxies, observer, open: Mutex::new(open) })
     }
 
-    /// Takes a new connection in, or closes it when its address has too many.
+    /// Accepts a new connection, or closes it when its address has too many.
     pub fn accept(self: &Arc<Self>, stream: &dyn Any, data: &mut Extensions) {
         let Some(stream) = stream.downcast_ref::<TcpStream>() else { return };
         let Ok(peer) = stream.peer_addr() else { return };
@@ -107,7 +107,7 @@ impl Connections {
         let of = Some(peer.ip().to_canonical()).filter(|it| !self.proxies.includes(*it));
         let of = of.map(network_of);
         let socket = stream.as_fd().try_clone_to_owned();
-        let connection = socket.ok().and_then(|socket| self.taken_in(of, socket));
+        let connection = socket.ok().and_then(|socket| self.registered(of, socket));
         if let Some(connection) = connection {
             data.insert(connection);
         } else {
@@ -117,7 +117,11 @@ impl Connections {
         }
     }
 
-    fn taken_in(self: &Arc<Self>, of: Option<IpAddr>, socket: OwnedFd) -> Option<Arc<Connection>> {
+    fn registered(
+        self: &Arc<Self>,
+        of: Option<IpAddr>,
+        socket: OwnedFd,
+    ) -> Option<Arc<Connection>> {
         let of_address = u64::try_from(self.limits.of_address).unwrap_or(u64::MAX);
         let holders: Vec<(IpAddr, u64)> = of.iter().map(|it| (*it, of_address)).collect();
         let mut open = locked(&self.open);
