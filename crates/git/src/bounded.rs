@@ -16,8 +16,10 @@ use crate::git::ProcessGroup;
 /// The most bytes of the error stream that are kept.
 const MAX_ERRORS: u64 = 64 * 1024;
 
-/// The most bytes that any call may print.
-pub(crate) const MOST_OUTPUT: usize = 64 * 1024 * 1024;
+/// The most bytes that a call may print with the content of a change.
+pub(crate) const MOST_OF_CONTENT: usize = 64 * 1024 * 1024;
+/// The most bytes of any call: the refs of a repository are many after years.
+const MOST_OUTPUT: usize = 1024 * 1024 * 1024;
 
 /// How a call ended that was killed when it printed too much or took too long.
 pub(crate) enum Ended {
@@ -27,24 +29,24 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    /// The outcome of a call whose output and duration depend on the content of a change.
+    /// The outcome of a call that reads the content of a change, which is at fault for an assertion or
+    /// an invalid access in git, and for too much output. A slow call, and a bus error, come from a disk
+    /// that does not answer, too.
     pub(crate) fn with_content(self, what: &str, limit: Duration) -> Result<Done, HostError> {
-        const CRASHES: [i32; 3] =
-            [Signal::ABORT.as_raw(), Signal::BUS.as_raw(), Signal::SEGV.as_raw()];
-        let words = match self {
+        const CRASHES: [i32; 2] = [Signal::ABORT.as_raw(), Signal::SEGV.as_raw()];
+        match self {
             Self::Done(done) if done.signal.is_some_and(|it| CRASHES.contains(&it)) => {
-                format!("git {what} {}", done.words())
+                Err(HostError::Rejected { words: format!("git {what} {}", done.words()) })
             }
-            Self::Done(done) => return Ok(done),
-            Self::TooLong => too_long(what),
-            Self::TooSlow => too_slow(what, limit),
-        };
-        Err(HostError::Rejected { words })
+            Self::Done(done) => Ok(done),
+            Self::TooLong => Err(HostError::Rejected { words: too_long(what, MOST_OF_CONTENT) }),
+            Self::TooSlow => Err(HostError::Unavailable { words: too_slow(what, limit) }),
+        }
     }
 }
 
-fn too_long(what: &str) -> String {
-    format!("git {what} printed more than {MOST_OUTPUT} bytes and was killed")
+fn too_long(what: &str, most: usize) -> String {
+    format!("git {what} printed more than {most} bytes and was killed")
 }
 
 fn too_slow(what: &str, limit: Duration) -> String {
@@ -112,7 +114,7 @@ pub(crate) async fn finish_within(
 ) -> Result<Done, HostError> {
     match run(limit, command, what, input, MOST_OUTPUT).await? {
         Ended::Done(done) => Ok(done),
-        Ended::TooLong => Err(HostError::Rejected { words: too_long(what) }),
+        Ended::TooLong => Err(HostError::Unavailable { words: too_long(what, MOST_OUTPUT) }),
         Ended::TooSlow => Err(HostError::Unavailable { words: too_slow(what, limit) }),
     }
 }

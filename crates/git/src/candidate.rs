@@ -316,7 +316,8 @@ async fn picked(
     if tree == tip_tree.as_str() {
         return Ok(Ok(Made { commit: tip.to_owned(), tree: Some(tree) }));
     }
-    let message = git.ok(&["show", "-s", "--format=%B", commit]).await?.text();
+    let args = ["show", "-s", "--format=%B", commit];
+    let message = git.call_with_content(&args).await?.succeeded()?.text();
     let commit = git.commit_tree(&tree, &[tip], &message, &author, at).await?;
     Ok(Ok(Made { commit, tree: Some(tree) }))
 }

@@ -199,8 +199,8 @@ impl LocalChecksRunner {
                 Ok(Some(excuse @ (Excuse::Excused(_) | Excuse::Failing(_)))) => {
                     if let Excuse::Excused(_) = excuse {
                         conclusion = CheckConclusion::Success;
-                        excused = excuse.tests();
                     }
+                    excused = excuse.excused();
                     let words = excuse.words();
                     summary = format!("{summary}; {words}");
                     output = format!("{}\n[{words}]\n", output.trim_end_matches('\n'));

@@ -96,13 +96,13 @@ impl Git {
         self.call(args).await?.succeeded()
     }
 
-    /// Calls git with the content of a change, which is at fault if git crashes, takes too long or prints
-    /// too much: for the next call with it would end like that, too.
+    /// Calls git with the content of a change, which is at fault if git crashes or prints too much: the
+    /// next call with it would end like that, too.
     pub(crate) async fn call_with_content(&self, args: &[&str]) -> Result<Done, HostError> {
         let mut command = self.command();
         command.args(args);
         let what = args.iter().find(|arg| !is_option(arg)).copied().unwrap_or_default();
-        let ended = bounded::run(TIME_LIMIT, command, what, None, bounded::MOST_OUTPUT).await?;
+        let ended = bounded::run(TIME_LIMIT, command, what, None, bounded::MOST_OF_CONTENT).await?;
         ended.with_content(what, TIME_LIMIT)
     }
 
@@ -211,7 +211,8 @@ impl Git {
         {
             return Ok(raw.parents.into_iter().map(ToOwned::to_owned).collect());
         }
-        let text = self.ok(&["show", "-s", "--format=%P", commit]).await?.text();
+        let args = ["show", "-s", "--format=%P", commit];
+        let text = self.call_with_content(&args).await?.succeeded()?.text();
         Ok(text.split(' ').filter(|parent| !parent.is_empty()).map(ToOwned::to_owned).collect())
     }
 

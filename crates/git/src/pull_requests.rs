@@ -82,7 +82,8 @@ impl PlainGitHost {
             );
             return Err(HostError::Rejected { words });
         }
-        let subject = git.ok(&["show", "-s", "--format=%s", &head]).await?.text();
+        let args = ["show", "-s", "--format=%s", &head];
+        let subject = git.call_with_content(&args).await?.succeeded()?.text();
         let new = NewPullRequest {
             org: repository.org,
             repo: repository.id,

@@ -297,7 +297,19 @@ async fn a_public_id_sends_for_its_repository_only_and_is_not_believed() {
     for _ in 0..4 {
         assert_eq!(announce_with(&server, header, &fork).await.status, 200);
     }
-    announce_with(&server, header, &fork).await.problem(422, "upload_refused");
+    for _ in 0..9 {
+        announce_with(&server, header, &fork).await.problem(422, "upload_refused");
+    }
+    // What was refused took nothing from another address, which gets what is left for all.
+    let from_another = async || {
+        let request = TestRequest::post().uri("/v1/metrics/createBundleUpload");
+        let peer = "198.51.100.7:9".parse().expect("an address");
+        server.call(request.peer_addr(peer).insert_header(header).set_json(&fork)).await
+    };
+    for _ in 0..3 {
+        assert_eq!(from_another().await.status, 200);
+    }
+    from_another().await.problem(422, "upload_refused");
     server.clock.advance(Span::minutes(11));
     assert_eq!(announce_with(&server, header, &fork).await.status, 200);
     let unknown = ("x-trunk-public-repo-id", "00000000-0000-0000-0000-000000000009");

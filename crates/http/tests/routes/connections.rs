@@ -153,7 +153,7 @@ async fn an_address_has_its_share_of_the_connections_and_a_proxy_speaks_for_many
 
 #[actix_web::test]
 async fn a_connection_that_asks_nothing_is_closed_and_one_that_is_answered_is_not() {
-    let idle = Duration::from_millis(120);
+    let idle = Duration::from_secs(2);
     let served = serve(ConnectionLimits { idle, ..limits() }, TrustedProxies::default());
     let mut answered = served.connect(2).await;
     send(&mut answered, "GET /halves HTTP/1.1\r\nhost: x\r\n\r\n").await;

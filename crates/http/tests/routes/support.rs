@@ -165,7 +165,7 @@ impl Server {
             bytes: 1_000_000,
             files: 3,
             runs: 50_000,
-            public_calls: 5,
+            public_calls: 8,
             public_calls_of_address: 5,
             ..UploadLimits::default()
         };
