@@ -3,6 +3,7 @@
 
 use serde_json::json;
 use signalbox_domain::queue::Change;
+use signalbox_testkit::ci_double::CiDouble;
 use signalbox_testkit::github_double::{Carelessness, Reported};
 
 use crate::system::System;
@@ -31,8 +32,19 @@ fn report(tests: &[(&str, Option<&str>)]) -> String {
 
 /// Uploads a report of the job `test`, and waits until it is stored.
 async fn upload(system: &System, branch: &str, sha: &str, report: String) {
+    upload_as(system, None, branch, sha, report).await;
+}
+
+/// The same with an identity token of CI.
+async fn upload_as(
+    system: &System,
+    identity: Option<&str>,
+    branch: &str,
+    sha: &str,
+    report: String,
+) {
     let query = format!("repo=github.com/Acme/calc&branch={branch}&sha={sha}&job=test&check=test");
-    let receipt = system.upload(&query, report).await;
+    let receipt = system.upload_as(identity, &query, report).await;
     let id = receipt["upload_id"].as_str().expect("an id").to_owned();
     system
         .until("the upload was read", async |it: &System| {
@@ -149,7 +161,9 @@ async fn a_check_with_test_results_waits_for_them_and_is_excused_by_the_quaranti
     with_a_flaky_test(&system).await;
     let quarantine = json!({ "quarantineEnabled": true, "autoQuarantine": "flaky" });
     system.call("flaky-tests/update-settings", quarantine).await;
-    let settings = json!({ "evidenceChecks": ["test"], "evidenceWaitSeconds": 3600 });
+    let settings = json!({
+        "evidenceChecks": ["test"], "evidenceWaitSeconds": 3600, "evidenceNeedsIdentity": false,
+    });
     system.call("updateQueue", settings).await;
     let (change, sha) = under_test(&system, "one").await;
     system.world.double.report_run(&sha, &Reported::ended("test", "failure"));
@@ -160,12 +174,62 @@ async fn a_check_with_test_results_waits_for_them_and_is_excused_by_the_quaranti
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn only_the_job_of_a_candidate_has_its_check_excused() {
+    let candidate = |pr: u32, sha: &str, event: &str| {
+        json!({
+            "repository": "acme/calc", "event_name": event, "sha": sha, "run_id": "17",
+            "ref": format!("refs/heads/signalbox-merge/pr-{pr}"),
+        })
+    };
+    let audience = "https://signalbox.test";
+    let ci = CiDouble::start(candidate(0, "", "push"));
+    let trusted = format!(
+        "[[ci]]\nkind = \"github-actions\"\nissuer = \"{}\"\naudience = \"{audience}\"\n\
+         organization = \"acme\"\nhost = \"github.com\"\nrepositories = [\"acme\"]\n",
+        ci.issuer,
+    );
+    let system = System::with(Carelessness::default(), json!({}), &trusted).await;
+    with_a_flaky_test(&system).await;
+    let quarantine = json!({ "quarantineEnabled": true, "autoQuarantine": "flaky" });
+    system.call("flaky-tests/update-settings", quarantine).await;
+    let settings = json!({ "evidenceChecks": ["test"], "knownFlakyRetries": 0 });
+    system.call("updateQueue", settings).await;
+    let excusable = report(&[("wobbly", Some("timed out")), ("solid", None)]);
+    let before = system.world.bare(&["rev-parse", "main"]);
+    let other = before.trim().to_owned();
+    for (name, event, of_candidate, state) in [
+        // The upload states the candidate's commit, as every holder of a stored token can.
+        ("stored", None, true, "FAILED"),
+        ("run-by-hand", Some("workflow_dispatch"), true, "FAILED"),
+        ("own-job", Some("push"), true, "MERGED"),
+        ("job-of-another-commit", Some("push"), false, "CANCELLED"),
+    ] {
+        let (change, sha) = under_test(&system, name).await;
+        let branch = format!("signalbox-merge/pr-{}", change.pr);
+        let token = event.map(|event| {
+            let proven = if of_candidate { &sha } else { &other };
+            ci.set_job(candidate(change.pr.0, proven, event));
+            ci.token(audience)
+        });
+        upload_as(&system, token.as_deref(), &branch, &sha, excusable.clone()).await;
+        system.world.double.report_run(&sha, &Reported::ended("test", "failure"));
+        if !of_candidate {
+            system.until_waits(&change, "awaiting_reports").await;
+            system.call("cancelPullRequest", json!({ "pr": { "number": change.pr.0 } })).await;
+        }
+        system.until_state(&change, state).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_check_that_ran_out_of_time_is_not_excused() {
     let system = system().await;
     with_a_flaky_test(&system).await;
     let quarantine = json!({ "quarantineEnabled": true, "autoQuarantine": "flaky" });
     system.call("flaky-tests/update-settings", quarantine).await;
-    let settings = json!({ "evidenceChecks": ["test"], "knownFlakyRetries": 0 });
+    let settings = json!({
+        "evidenceChecks": ["test"], "knownFlakyRetries": 0, "evidenceNeedsIdentity": false,
+    });
     system.call("updateQueue", settings).await;
     let (change, sha) = under_test(&system, "one").await;
     results(&system, &change, &sha, &[("wobbly", Some("timed out")), ("solid", None)]).await;
@@ -351,7 +415,7 @@ async fn results_that_name_another_job_keep_a_log_from_deciding() {
     let branch = format!("signalbox-merge/pr-{}", guilty.pr);
     let query = format!("repo=github.com/Acme/calc&branch={branch}&sha={sha}&job=unit");
     let failed = report(&[("adds", Some("2 is not 3")), ("solid", None)]);
-    system.upload(&query, failed).await;
+    system.upload_as(None, &query, failed).await;
     system.until_state(&guilty, "FAILED").await;
     assert_eq!(reruns(&system), 0, "a new failure never runs again");
 }

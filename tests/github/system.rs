@@ -211,10 +211,15 @@ impl System {
         serde_json::from_str(&text).unwrap_or(Value::String(text))
     }
 
-    /// Uploads a JUnit report.
-    pub(crate) async fn upload(&self, query: &str, report: String) -> Value {
+    /// Uploads a JUnit report, with an identity token of CI or the token of the tests.
+    pub(crate) async fn upload_as(
+        &self,
+        identity: Option<&str>,
+        query: &str,
+        report: String,
+    ) -> Value {
         let path = format!("/v1/flaky-tests/upload?{query}");
-        let headers = [("x-api-token", self.token.as_str())];
+        let headers = [("x-api-token", identity.unwrap_or(&self.token))];
         let (status, receipt) = self.send(&path, &headers, "application/xml", report).await;
         assert_eq!(status, 200, "{receipt}");
         receipt

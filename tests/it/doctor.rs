@@ -115,6 +115,22 @@ async fn problems_are_named() {
     assert!(text.starts_with("fail config: missing.toml"), "{text}");
 }
 
+#[tokio::test]
+async fn pushes_without_limits_are_warned_of() {
+    let system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    assert_eq!(statuses(&examine(&system, &[]).1, "repositories"), ["ok"]);
+    for (key, value) in [("receive.fsckObjects", "true"), ("receive.hideRefs", "refs/pull")] {
+        let same = format!("^{value}$");
+        system.git("bare.git", &["config", "--unset", key, &same]);
+        let (_, report) = examine(&system, &[]);
+        assert_eq!(statuses(&report, "repositories"), ["warn"], "{report}");
+        let words = format!("{key} is not {value}");
+        assert!(report.to_string().contains(&words), "{words}: {report}");
+        system.git("bare.git", &["config", "--add", key, value]);
+    }
+    assert_eq!(statuses(&examine(&system, &[]).1, "repositories"), ["ok"]);
+}
+
 /// The rights of a file.
 fn mode(path: &std::path::Path) -> u32 {
     std::fs::metadata(path).expect("a file").permissions().mode() & 0o777

@@ -3,12 +3,14 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use signalbox_domain::ports::{Repository, Severity};
 use signalbox_domain::time::Timestamp;
 use signalbox_hosts::{Problem, StaleLock};
 
-use crate::hooks::POST_RECEIVE;
+use crate::git::program;
+use crate::hooks::{POST_RECEIVE, settings};
 use crate::locks::stale_locks;
 
 /// The problem of a repository, if it has one.
@@ -34,8 +36,24 @@ pub(crate) fn problem(repository: &Repository, path: &Path, now: Timestamp) -> O
         Err(error) => return stops(format!("{name}: could not list {shown}: {error}")),
     }
     let advice = format!("run `signalbox repo add {name} --org SLUG --path {shown}` again");
-    let sentence = hook_problem(repository, path, &advice)?;
+    let problem = hook_problem(repository, path, &advice);
+    let sentence = problem.or_else(|| setting_problem(repository, path, &advice))?;
     Some(Problem { severity: Severity::Warning, sentence })
+}
+
+/// A setting that limits pushes and is missing, for example because an earlier version installed the hooks.
+fn setting_problem(repository: &Repository, path: &Path, advice: &str) -> Option<String> {
+    let mut command = Command::new(program());
+    command.args(["config", "--file"]).arg(path.join("config"));
+    command.args(["--get-regexp", "^receive\\."]);
+    let read = command.output().map(|done| String::from_utf8_lossy(&done.stdout).into_owned());
+    let read = read.unwrap_or_default().to_lowercase();
+    let is_set = |key: &str, value: &str| {
+        let line = format!("{key} {value}").to_lowercase();
+        read.lines().any(|it| it == line)
+    };
+    let (key, value) = settings().find(|(key, value)| !is_set(key, value))?;
+    Some(format!("{}: pushes are not limited: {key} is not {value}: {advice}", repository.name))
 }
 
 /// Why a repository's hooks do not report pushes.

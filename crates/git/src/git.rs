@@ -334,7 +334,7 @@ impl Git {
 
 /// Where git is, looked up once. With a bare name and an environment of its own, starting it would
 /// copy the server's memory map each time; with a path the system need not.
-fn program() -> &'static Path {
+pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let is_program = |path: &PathBuf| {

@@ -23,12 +23,21 @@ const SETTINGS: [(&str, &str); 3] = [
     ("receive.fsckObjects", "true"),
 ];
 
+/// The list of refs that a push does not see and cannot write.
+const HIDDEN: &str = "receive.hideRefs";
+
+/// The settings of a repository that accepts pushes, and their values; of a list, all values.
+pub(crate) fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SETTINGS.into_iter().chain(OWN_REFS.map(|refs| (HIDDEN, refs)))
+}
+
 impl PlainGitHost {
     /// Installs a `proc-receive` hook, which accepts pushes to `refs/for/…`, and a `post-receive`
     /// hook, which reports all other pushes; each runs that program with `hook NAME` after its
     /// arguments. Installing again replaces our own hooks; others are never touched. Another
-    /// `proc-receive` is an error. Pushes to the refs of the server are refused. Without our `post-receive` pushes are seen by the next sweep,
-    /// so for another one the result is only `false`.
+    /// `proc-receive` is an error. Pushes to the refs of the server are refused. Without our
+    /// `post-receive` pushes are seen by the next sweep, so for another one the result is only
+    /// `false`.
     pub async fn install_hooks(
         &self,
         repository: &Repository,
@@ -44,12 +53,10 @@ impl PlainGitHost {
             Err(error) => return Err(error),
         };
         // Without --replace-all a second value would be added each time.
-        for (key, value) in SETTINGS {
-            git.ok(&["config", "--replace-all", key, value]).await?;
-        }
-        for refs in OWN_REFS {
-            let same = format!("^{refs}$");
-            git.ok(&["config", "--replace-all", "receive.hideRefs", refs, &same]).await?;
+        for (key, value) in settings() {
+            // A list keeps its other values.
+            let same = if key == HIDDEN { format!("^{value}$") } else { String::new() };
+            git.ok(&["config", "--replace-all", key, value, &same]).await?;
         }
         Ok(told)
     }

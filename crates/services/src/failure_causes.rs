@@ -53,6 +53,12 @@ impl FailedRun<'_> {
     fn is_declared(&self, check: &CheckReport) -> bool {
         self.queue.header.settings.evidence_checks.contains(&check.name)
     }
+
+    /// Whether an upload may have a check excused, by who sent it. The commit that an upload without an
+    /// identity token names is only what its sender says.
+    fn may_vouch(&self, upload: &UploadRecord) -> bool {
+        upload.claims.proven || !self.queue.header.settings.evidence_needs_identity
+    }
 }
 
 /// The causes of these checks' failures, as far as they are known. A check without an upload has
@@ -188,7 +194,7 @@ async fn cause(
     // run here are excused, or not, where their exit is known.
     let may_excuse = is_declared
         && check.conclusion == Some(CheckConclusion::Failure)
-        && uploads.iter().all(|upload| is_whole(upload));
+        && uploads.iter().all(|upload| is_whole(upload) && failed.may_vouch(upload));
     Ok(Some(verdict(&tests, may_excuse)))
 }
 

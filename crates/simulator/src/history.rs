@@ -16,7 +16,7 @@ use crate::{Areas, Change, Choice, Durations, PastStay, Sample, SimulationError}
 /// history does not contain: statuses, test results, labels, the names of targets, and runs of a pull
 /// request's own head. Limits and turns of authors are among them because each seed draws other authors, and
 /// timeouts because the recorded durations contain the waiting for CI.
-const NOT_SIMULATED: [&str; 24] = [
+const NOT_SIMULATED: [&str; 25] = [
     "agentLabels",
     "authorDailyMinutes",
     "authorHourlyLimit",
@@ -26,6 +26,7 @@ const NOT_SIMULATED: [&str; 24] = [
     "dependenciesEnabled",
     "directMergeMode",
     "evidenceChecks",
+    "evidenceNeedsIdentity",
     "evidenceWaitSeconds",
     "fairShare",
     "impactedTargetRules",

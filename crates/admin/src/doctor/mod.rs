@@ -100,7 +100,7 @@ pub async fn doctor(program: &dyn Program, format: Format, host: Option<&str>) -
                 let hosts = hosts::connect(program, &config, &stores);
                 found.push(sandbox::check(&config, &stores).await);
                 found.extend(tokens::powers(&stores, clock.now()).await);
-                found.extend(queues::waits(&stores, &program.policy()).await);
+                found.extend(queues::check(&config, &stores, &program.policy()).await);
                 found.extend(hosts::repositories(&hosts, &stores).await);
                 found.extend(effects::failing(&stores, clock.now()).await);
                 found.extend(forges::hosts(&hosts, &stores, None).await);

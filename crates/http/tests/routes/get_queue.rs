@@ -57,6 +57,7 @@ async fn every_known_key_is_there() {
     // The macro takes no more keys.
     for (name, value) in [
         ("infrastructureMessages", json!([])),
+        ("evidenceNeedsIdentity", json!(true)),
         ("adaptiveWindow", json!(false)),
         ("windowFloor", json!(3)),
         ("reparentingMode", json!("BATCHES")),

@@ -252,6 +252,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
         ("evidenceChecks", Shape::list(Shape::Text)),
         ("infrastructureMessages", Shape::list(Shape::Text)),
         ("evidenceWaitSeconds", count()),
+        ("evidenceNeedsIdentity", Shape::Flag),
         (
             "testBranchConstructionMode",
             Shape::Word(&["rename_temp_branch", "push_new_branch_from_temp"]),

@@ -182,6 +182,11 @@ settings! {
     /// Seconds to wait for the test results of a failed check that uploads them.
     evidence_wait_seconds: u32 = 120,
         "evidenceWaitSeconds", "Wait for test results", Failures, whole(0, 3600, "seconds");
+    /// Whether a failed check counts as passed only by results that were sent with an identity token of
+    /// CI, which proves their commit. Otherwise results from every token with `tests:upload` count.
+    evidence_needs_identity: bool = true,
+        "evidenceNeedsIdentity", "Test results need an identity token", Failures,
+        SettingKind::Flag;
     /// Whether pull requests are tested in batches.
     batch: bool = false,
         "batch", "Batching", Batching, SettingKind::Flag;
