@@ -23,7 +23,7 @@ impl Timestamp {
 
     /// The time this many seconds after 1970-01-01T00:00:00Z.
     pub const fn from_unix_seconds(seconds: i64) -> Self {
-        Self(seconds * 1_000_000)
+        Self(seconds.saturating_mul(1_000_000))
     }
 
     /// Parses RFC 3339 with any offset; `None` for any other text.
