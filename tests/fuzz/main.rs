@@ -1,7 +1,7 @@
 //! Parsers of untrusted input, on mutations of real inputs. `just fuzz` runs more of them.
 
 use std::io::Cursor;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use futures_util::FutureExt;
 use signalbox_domain::flaky::UploadSource;
@@ -14,16 +14,13 @@ use signalbox_domain::token::TokenText;
 use signalbox_git::{PushOptions, RepositoryConfig, read_push};
 use signalbox_reports::Reports;
 use signalbox_services::CommentCommand;
-use signalbox_testkit::fuzz::{corpus, fuzz};
+use signalbox_testkit::fuzz::{committed, corpus, fuzz};
+use signalbox_webhooks::Guard;
 
 /// The most runs of an upload.
 const RUNS: usize = 1_000;
 /// The most characters of a message about the problem.
 const MESSAGE: usize = 4_000;
-
-fn of(folder: &str) -> Vec<Vec<u8>> {
-    corpus(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(folder))
-}
 
 fn fixtures() -> Vec<Vec<u8>> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -78,7 +75,7 @@ fn reports_in_xml() {
 
 #[test]
 fn bundles_with_any_metadata() {
-    let (metadata, report) = (of("bundle-meta"), fixtures().swap_remove(0));
+    let (metadata, report) = (committed("bundle-meta"), fixtures().swap_remove(0));
     let words =
         ["null", "true", "-1", "1e400", "{", "[", "\"\\ud800\"", "\"version\":", "\"file_sets\":"];
     fuzz("bundle-meta", &metadata, &words, |input| {
@@ -92,7 +89,7 @@ fn bundles_with_any_metadata() {
 
 #[test]
 fn bundles_with_any_binary_part() {
-    let metadata = of("bundle-meta").swap_remove(0);
+    let metadata = committed("bundle-meta").swap_remove(0);
     let corpus = [vec![0x0a, 0x08, 0x0a, 0x06, 0x0a, 0x01, b'a', 0x12, 0x01, b's'], Vec::new()];
     fuzz("bundle-internal", &corpus, &["\u{7f}", "\n\n"], |input| {
         read(
@@ -105,7 +102,7 @@ fn bundles_with_any_binary_part() {
 
 #[test]
 fn damaged_bundles() {
-    let metadata = of("bundle-meta").swap_remove(0);
+    let metadata = committed("bundle-meta").swap_remove(0);
     let whole = archive(&[("meta.json", &metadata), ("junit/0", &fixtures().swap_remove(0))]);
     let unpacked = zstd::decode_all(&*whole).expect("an archive");
     fuzz("bundle", &[whole], &[], |input| read(UploadSource::Bundle, "b.tar.zst", input.to_vec()));
@@ -119,7 +116,7 @@ fn damaged_bundles() {
 fn lines_of_imported_runs() {
     let words = ["\"at\":", "\"junit\":", "null", "1e400", "\"\\u0000\"", "9999-12-31T23:59:60Z"];
     let reports = Reports::default();
-    fuzz("ndjson", &of("ndjson"), &words, |input| {
+    fuzz("ndjson", &committed("ndjson"), &words, |input| {
         if let Err(message) = reports.line(input) {
             assert!(message.len() <= MESSAGE, "{message}");
         }
@@ -140,7 +137,7 @@ fn configurations_of_repositories() {
         "]",
         "}",
     ];
-    fuzz("repository-config", &of("repository-config"), &words, |input| {
+    fuzz("repository-config", &committed("repository-config"), &words, |input| {
         if let Ok(text) = std::str::from_utf8(input) {
             drop(RepositoryConfig::parse(text));
         }
@@ -150,7 +147,7 @@ fn configurations_of_repositories() {
 #[test]
 fn pushes_and_their_options() {
     let words = ["0000", "ffff", "0004", "version=1\0push-options", "refs/for/main", "topic="];
-    fuzz("push", &of("push"), &words, |input| {
+    fuzz("push", &committed("push"), &words, |input| {
         let mut output = Vec::new();
         drop(read_push(&mut Cursor::new(input), &mut output));
         let options: Vec<String> =
@@ -159,11 +156,43 @@ fn pushes_and_their_options() {
     });
 }
 
+/// An accepted address is encrypted, has no credentials, and names no address that messages are not
+/// sent to; read again from what is called, it is the same.
+#[test]
+fn addresses_of_webhooks() {
+    let words = [
+        "https://",
+        "@",
+        ":443",
+        "127.0.0.1",
+        "[::1]",
+        "0x7f.1",
+        "\\",
+        "%2f",
+        "#",
+        ".",
+        "\u{ff0e}",
+    ];
+    let guard = Guard::default();
+    fuzz("webhook-url", &committed("webhook-url"), &words, |input| {
+        for line in String::from_utf8_lossy(input).lines() {
+            let Ok(url) = guard.check_url(line) else { continue };
+            assert_eq!(url.scheme(), "https");
+            assert!(url.username().is_empty() && url.password().is_none(), "{url}");
+            let host = url.host_str().expect("a host");
+            if let Ok(address) = host.trim_matches(['[', ']']).parse() {
+                assert!(guard.check_address(address).is_ok(), "{url}");
+            }
+            assert_eq!(guard.check_url(url.as_str()), Ok(url));
+        }
+    });
+}
+
 #[test]
 fn commands_and_values_of_people() {
     let words =
         ["/signalbox", "merge", "--priority", "urgent", "--no-batch", "-5", "\u{feff}", "\u{202e}"];
-    fuzz("words", &of("words"), &words, |input| {
+    fuzz("words", &committed("words"), &words, |input| {
         let text = String::from_utf8_lossy(input);
         let lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
         drop(CommentCommand::parse("/signalbox", &lines));

@@ -5,9 +5,10 @@
 //! failed run can be repeated. `SIGNALBOX_FUZZ_INPUTS` sets their number. No coverage guides them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 use crate::simulation::random::Random;
 
@@ -20,12 +21,38 @@ const MUTATIONS: u32 = 8;
 /// Bytes at the limits of what they may mean.
 const EDGES: [u8; 12] = [0, 1, b'\n', b'"', b'&', b'<', b'{', 0x7f, 0x80, 0xc3, 0xfe, 0xff];
 
-/// The files of a folder; none if there is no such folder.
+/// The files of a folder below `tests/fuzz/corpus`.
+///
+/// # Panics
+///
+/// If there is no such folder, or if it is empty.
+pub fn committed(name: &str) -> Vec<Vec<u8>> {
+    corpus(
+        &PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus")).join(name),
+    )
+}
+
+/// The files of a folder, by name.
+///
+/// # Panics
+///
+/// If there is no such folder, or if it is empty.
 pub fn corpus(folder: &Path) -> Vec<Vec<u8>> {
-    let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+    let shown = folder.display();
+    let files = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("corpus {shown}: {error}"));
     let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    assert!(!paths.is_empty(), "corpus {shown}: no files");
     paths.sort();
     paths.iter().map(|path| std::fs::read(path).expect("a readable file")).collect()
+}
+
+/// A folder for parsers that write files, in memory where the system has such a place.
+///
+/// # Panics
+///
+/// If it cannot be made.
+pub fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
 }
 
 /// Calls a parser with every input of the corpus and with mutations of them, which also contain these

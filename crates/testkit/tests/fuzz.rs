@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use signalbox_testkit::fuzz::{LARGEST, fuzz};
+use signalbox_testkit::fuzz::{LARGEST, committed, fuzz};
 
 #[test]
 fn inputs_differ_and_are_the_same_again() {
@@ -28,4 +28,10 @@ fn a_panic_names_the_file_with_its_input() {
     fuzz("sample", &[b"abc".to_vec()], &["boom"], |input| {
         assert!(!input.windows(4).any(|window| window == b"boom"), "boom");
     });
+}
+
+#[test]
+#[should_panic(expected = "tests/fuzz/corpus/missing: ")]
+fn a_corpus_without_files_is_no_corpus() {
+    committed("missing");
 }

@@ -170,10 +170,8 @@ fn check(event: &str, example: &Value, hint: &Hint) {
 
 /// A delivery with a valid signature and any content is decoded or refused.
 #[test]
-fn any_signed_delivery_is_decoded_or_refused() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let corpus =
-        signalbox_testkit::fuzz::corpus(&folder.join("../../tests/fuzz/corpus/github-event"));
+fn fuzz_signed_deliveries() {
+    let corpus = signalbox_testkit::fuzz::committed("github-event");
     assert!(corpus.len() > 4, "an event of each kind");
     let (host, words) = (host(), ["null", "-1", "1e400", "\"\\ud800\"", "refs/heads/", "[", "{"]);
     let events =
