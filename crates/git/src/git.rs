@@ -379,7 +379,7 @@ impl Drop for ProcessGroup {
 }
 
 /// A name that git accepts: it refuses names that consist only of these characters.
-fn writable_name(name: &str) -> String {
+pub(crate) fn writable_name(name: &str) -> String {
     let is_left_out = |c: char| c <= ' ' || ".,:;<>\"\\'".contains(c);
     if name.chars().all(is_left_out) { "unknown".into() } else { cut(name) }
 }
@@ -391,7 +391,7 @@ fn cut(text: &str) -> String {
 
 /// Seconds since 1970 and an offset, as git will read them: it takes small numbers for something
 /// else and refuses large ones. `None` for anything else.
-fn writable_date(date: &str) -> Option<String> {
+pub(crate) fn writable_date(date: &str) -> Option<String> {
     let (seconds, zone) = date.split_once(' ')?;
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (sign, offset) = zone.split_at_checked(1)?;

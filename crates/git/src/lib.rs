@@ -11,6 +11,8 @@ mod connect;
 mod create;
 mod diagnose;
 mod done;
+#[cfg(test)]
+mod fuzz;
 mod git;
 mod hooks;
 mod host;

@@ -2,6 +2,8 @@
 //! `refs/notes/signalbox-statuses`. A user who may push notes may mark a commit as tested,
 //! just as a user who may push to the target may move it.
 
+use std::collections::BTreeSet;
+
 use signalbox_domain::ports::HostError;
 use signalbox_domain::queue::{Check, CheckConclusion, CheckReport, CheckStatus};
 use signalbox_domain::time::Timestamp;
@@ -30,11 +32,13 @@ pub(crate) async fn read(
 
 /// The lines that are statuses; a later line of the same name replaces an earlier one.
 fn parse(text: &str, at: Timestamp) -> impl Iterator<Item = CheckReport> {
-    let mut found: Vec<CheckReport> = Vec::new();
-    for line in text.lines() {
+    let (mut found, mut names): (Vec<CheckReport>, _) = (Vec::new(), BTreeSet::new());
+    for line in text.lines().rev() {
         let Some((name, word)) = line.rsplit_once(':') else { continue };
         let Some(conclusion) = CheckConclusion::parse(word.trim()) else { continue };
-        found.retain(|it| it.name != name.trim());
+        if !names.insert(name.trim()) {
+            continue;
+        }
         found.push(Check {
             name: name.trim().to_owned(),
             status: CheckStatus::Completed,
@@ -45,12 +49,37 @@ fn parse(text: &str, at: Timestamp) -> impl Iterator<Item = CheckReport> {
             excused: Vec::new(),
         });
     }
-    found.into_iter()
+    found.into_iter().rev()
 }
 
 #[cfg(test)]
 mod tests {
+    use signalbox_testkit::fuzz::{committed, fuzz};
+
     use super::*;
+
+    /// Each name has one status, which a line has; what is printed again is read the same.
+    #[test]
+    fn fuzz_notes() {
+        let at = Timestamp::from_unix_seconds(0);
+        fuzz(
+            "status-notes",
+            &committed("status-notes"),
+            &["test: success\n", ":", "\r", "\u{85}"],
+            |input| {
+                let text = String::from_utf8_lossy(input);
+                let found: Vec<CheckReport> = parse(&text, at).collect();
+                let names: BTreeSet<&str> = found.iter().map(|it| it.name.as_str()).collect();
+                assert!(names.len() == found.len() && found.len() <= text.lines().count());
+                let line = |it: &CheckReport| {
+                    let conclusion = it.conclusion.expect("a conclusion").as_str();
+                    format!("{}: {conclusion}\n", it.name)
+                };
+                let printed: String = found.iter().map(line).collect();
+                assert!(parse(&printed, at).eq(found), "{printed:?}");
+            },
+        );
+    }
 
     #[test]
     fn lines_are_names_and_conclusions() {

@@ -76,6 +76,8 @@ fn wrong(words: &str) -> String {
 mod tests {
     use std::fmt::Write as _;
 
+    use signalbox_testkit::fuzz::{committed, fuzz};
+
     use super::*;
 
     #[test]
@@ -113,6 +115,52 @@ mod tests {
         let many = format!("merge: {{required_statuses: [{}]}}", "a,".repeat(101));
         let error = required_statuses(&many).expect_err("too many");
         assert!(error.contains("at most 100 items"), "{error}");
+    }
+
+    /// A list that is read is within the limits and read again from its own text; an error is short.
+    #[test]
+    fn fuzz_files() {
+        let words = [
+            "&a ",
+            "*a",
+            "<<: *a",
+            "!!binary ",
+            "- ",
+            "? ",
+            "|\n  ",
+            "{",
+            "[",
+            "\t",
+            "...\n",
+            "---\n",
+        ];
+        fuzz("trunk-yaml", &committed("trunk-yaml"), &words, |input| {
+            let Ok(text) = std::str::from_utf8(input) else { return };
+            match required_statuses(text) {
+                Ok(None) => {}
+                Ok(Some(names)) => {
+                    assert!(names.len() <= MAX_STATUSES, "{names:?}");
+                    assert!(names.iter().all(|name| (1..=MAX_NAME).contains(&name.len())));
+                    let again =
+                        format!("{{\"merge\": {{\"required_statuses\": {}}}}}", json(&names));
+                    assert_eq!(required_statuses(&again), Ok(Some(names)), "{again}");
+                }
+                Err(error) => {
+                    assert!(error.starts_with(".trunk/trunk.yaml: "), "{error}");
+                    assert!(error.len() < 2_000, "{}", error.len());
+                }
+            }
+        });
+    }
+
+    /// A list as JSON, which is YAML.
+    fn json(names: &[String]) -> String {
+        let quoted = names.iter().map(|name| {
+            let escaped: String =
+                name.chars().map(|c| format!("\\U{:08x}", u32::from(c))).collect();
+            format!("\"{escaped}\"")
+        });
+        format!("[{}]", quoted.collect::<Vec<_>>().join(","))
     }
 
     #[test]
