@@ -31,6 +31,12 @@ impl Discovered {
         let base = issuer.as_str().trim_end_matches('/');
         let address = format!("{base}/.well-known/openid-configuration");
         let found: Self = get(http, &address).await?;
+        found.checked(issuer)
+    }
+
+    /// Itself if it is of this issuer, and its endpoints are as safe.
+    pub(crate) fn checked(self, issuer: &Url) -> Result<Self, IdentityError> {
+        let (found, base) = (self, issuer.as_str().trim_end_matches('/'));
         if found.issuer.trim_end_matches('/') != base {
             let other: String = found.issuer.chars().take(200).collect();
             return Err(IdentityError::Unavailable(format!("its issuer is {other}")));

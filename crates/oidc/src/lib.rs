@@ -3,6 +3,8 @@
 mod ci;
 mod claims;
 mod discovery;
+#[cfg(test)]
+mod fuzz;
 mod issuer;
 mod keys;
 mod provider;
