@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use actix_web::HttpRequest;
 use actix_web::dev::ServiceRequest;
-use actix_web::{HttpMessage, http::header::HeaderMap};
+use actix_web::http::header::{HeaderMap, HeaderValue};
+use actix_web::{HttpMessage, HttpRequest};
 use ipnet::IpNet;
 
 const FORWARDED: &str = "x-forwarded-for";
@@ -26,16 +26,22 @@ impl TrustedProxies {
     /// The client of a connection: the last address in the header that is not a trusted proxy,
     /// because every entry before it may be invented.
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let lines = headers.get_all(FORWARDED).filter_map(|value| value.to_str().ok());
-        let mut entries: Vec<&str> = lines.flat_map(|line| line.split(',')).collect();
+        // As bytes: an entry that is no text must not hide the ones that a proxy has added to its line.
+        let lines = headers.get_all(FORWARDED).map(HeaderValue::as_bytes);
+        let mut entries: Vec<&[u8]> =
+            lines.flat_map(|line| line.split(|byte| *byte == b',')).collect();
         let mut client = peer.to_canonical();
         while self.includes(client) {
             let Some(entry) = entries.pop() else { break };
-            let Ok(before) = entry.trim().parse::<IpAddr>() else { break };
+            let Some(before) = address(entry) else { break };
             client = before.to_canonical();
         }
         client
     }
+}
+
+fn address(entry: &[u8]) -> Option<IpAddr> {
+    std::str::from_utf8(entry).ok()?.trim().parse().ok()
 }
 
 /// The address of a request's client.
@@ -60,7 +66,8 @@ const fn unknown() -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::http::header::{HeaderName, HeaderValue};
+    use actix_web::http::header::HeaderName;
+    use signalbox_testkit::fuzz::{committed, fuzz};
 
     use super::*;
 
@@ -84,6 +91,36 @@ mod tests {
         assert_eq!(client(&[], "10.0.0.1", &["198.51.100.1"]), "10.0.0.1");
     }
 
+    /// The client is the peer or an address of the header, and everything behind it is a trusted proxy.
+    #[test]
+    fn fuzz_headers() {
+        let trusted = ["10.0.0.0/8", "::1/128"].map(|it| it.parse().expect("a network"));
+        let trusted = TrustedProxies::new(trusted.to_vec());
+        let words =
+            ["10.0.0.1", ",", ", ", "::ffff:10.0.0.1", "::1", "203.0.113.9:80", "\t", "unknown"];
+        fuzz("forwarded", &committed("forwarded"), &words, |input| {
+            let mut headers = HeaderMap::new();
+            let mut behind = Vec::new();
+            for line in input.split(|byte| *byte == b'\n') {
+                if let Ok(value) = HeaderValue::from_bytes(line) {
+                    headers.append(HeaderName::from_static(FORWARDED), value);
+                    behind.extend(line.split(|byte| *byte == b',').map(address));
+                }
+            }
+            behind.reverse();
+            let behind: Vec<_> =
+                behind.into_iter().map_while(|it| it.as_ref().map(IpAddr::to_canonical)).collect();
+            let [near, far] = ["10.9.8.7", "203.0.113.5"].map(|it| it.parse().expect("an address"));
+            assert_eq!(trusted.client(far, &headers), far);
+            let found = trusted.client(near, &headers);
+            let is_behind = |at: usize| behind[..at].iter().all(|it| trusted.includes(*it));
+            let is_named = (0..behind.len()).any(|at| behind[at] == found && is_behind(at));
+            assert!(found == near || is_named, "{found}");
+            let is_known = behind.first().is_none_or(|it| trusted.includes(*it) || *it == found);
+            assert!(is_known, "the address that the proxy has added is ignored: {found}");
+        });
+    }
+
     #[test]
     fn what_a_client_claims_itself_is_ignored() {
         let proxy = ["10.0.0.0/8"];
@@ -92,5 +129,8 @@ mod tests {
         assert_eq!(client(&proxy, "10.0.0.1", &["1.1.1.1, nonsense"]), "10.0.0.1");
         assert_eq!(client(&proxy, "10.0.0.1", &[]), "10.0.0.1");
         assert_eq!(client(&proxy, "10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
+        let no_text = ["1.1.1.1", "\u{e9}, 198.51.100.1"];
+        assert_eq!(client(&proxy, "10.0.0.1", &no_text), "198.51.100.1");
+        assert_eq!(client(&proxy, "10.0.0.1", &["1.1.1.1", "\u{e9}"]), "10.0.0.1");
     }
 }

@@ -14,6 +14,8 @@ mod dto;
 mod encoding;
 mod event_hub;
 mod failures;
+#[cfg(test)]
+mod fuzz;
 mod holding;
 mod idempotency;
 mod json_guard;

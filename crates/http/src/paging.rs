@@ -244,7 +244,30 @@ pub(crate) struct PageReply {
 
 #[cfg(test)]
 mod tests {
+    use signalbox_testkit::fuzz::fuzz;
+
     use super::*;
+
+    /// Only tokens of this server and this list are read, and what they mean is printed as the same token.
+    #[test]
+    fn fuzz_tokens() {
+        let tokens = PageTokens::new([1; 32]);
+        let own = [(Turn::After(ids(4, 5)[0]), 3, 9), (Turn::Last, u32::MAX, u64::MAX)]
+            .map(|(turn, index, total)| tokens.token(LIST, turn, index, total));
+        let other = PageTokens::new([2; 32]).token(LIST, Turn::Before(ids(1, 2)[0]), 0, 0);
+        let corpus: Vec<Vec<u8>> =
+            own.iter().chain([&other]).map(|it| it.clone().into_bytes()).collect();
+        fuzz("page-token", &corpus, &["00", "3e", "3c", "A", "é", &other], |input| {
+            let Ok(text) = std::str::from_utf8(input) else { return };
+            let Ok(asked) = tokens.read(LIST, Some(text)) else { return };
+            assert!(text.is_empty() || own.iter().any(|it| it == text), "{text}");
+            assert_eq!(asked.total.is_some(), !matches!(asked.turn, Turn::First | Turn::Last));
+            let reading = asked.reading(LIST.page_size);
+            assert_eq!(reading.limit, LIST.page_size + 1);
+            let (shown, page) = asked.cut(ids(0, 3), |id| *id, Some(3), LIST.page_size);
+            assert!(shown.len() <= 2 && page.ids == shown);
+        });
+    }
 
     const LIST: ListId<'_> =
         ListId { org: OrgId(Uuid::nil()), operation: "list", filter: "all", page_size: 2 };

@@ -87,3 +87,45 @@ pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
         Problem::new(Code::MalformedBody, format!("the body cannot be used: {error}"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use signalbox_testkit::fuzz::{committed, fuzz};
+
+    use super::*;
+    use crate::dto::Question;
+
+    fn depth(json: &Value) -> usize {
+        match json {
+            Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+            Value::Object(items) => 1 + items.values().map(depth).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// A body is read the same from memory and from a file, and what is accepted is not deep.
+    #[test]
+    fn fuzz_bodies() {
+        let words = [
+            "[",
+            "{\"\":",
+            "\"testIdentifiers\":[",
+            "\\u0000",
+            "\"\\ud800\"",
+            "1e999",
+            "-0",
+            "\\\"",
+        ];
+        fuzz("json-stream", &committed("http-body"), &words, |input| {
+            let read = |length| parse::<Value>(Guarded::new(input), length);
+            match (read(0), read(u64::MAX)) {
+                (Ok(held), Ok(streamed)) => assert!(held == streamed && depth(&held) <= 64),
+                (held, streamed) => assert!(held.is_err() && streamed.is_err()),
+            }
+            let question = |length| parse::<Question>(Guarded::new(input), length).ok();
+            let (held, streamed) = (question(0), question(u64::MAX));
+            assert_eq!(format!("{held:?}"), format!("{streamed:?}"));
+        });
+    }
+}

@@ -45,7 +45,22 @@ impl Form for Cursor {
 
 #[cfg(test)]
 mod tests {
+    use signalbox_testkit::fuzz::{committed, fuzz};
+
     use super::*;
+
+    /// An accepted cursor is one that the server writes, with a time that it can have.
+    #[test]
+    fn fuzz_cursors() {
+        let words =
+            ["8", "-", "{", "urn:uuid:", "ffffffff", "00000000-0000-8000-8000-000000000000"];
+        fuzz("list-cursor", &committed("list-place"), &words, |input| {
+            let text = String::from_utf8_lossy(input);
+            let Some(Cursor(place)) = Cursor::from_text(text.trim()) else { return };
+            assert!((0..1 << TIME_BITS).contains(&place.submitted_at.unix_micros()));
+            assert_eq!(text.trim().parse(), Ok(write(place)));
+        });
+    }
 
     #[test]
     fn a_cursor_comes_back_as_the_place_that_it_was_made_of() {
