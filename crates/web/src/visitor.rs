@@ -68,12 +68,15 @@ pub(crate) fn cookie(pages: &Pages, session: Option<&SessionText>) -> String {
 
 /// The session that a browser sends, valid or not.
 pub(crate) fn session_of(pages: &Pages, request: &HttpRequest) -> Option<SessionText> {
-    let name = cookie_name(pages.secure());
+    SessionText::parse(cookie_of(request, cookie_name(pages.secure()))?)
+}
+
+/// The value of the first cookie of that name.
+pub(crate) fn cookie_of<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
     let headers = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
     let mut cookies =
         headers.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
-    let (_, value) = cookies.find(|(key, _)| key.trim() == name)?;
-    SessionText::parse(value.trim())
+    cookies.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
 /// The visitor, if they are signed in.
@@ -203,8 +206,34 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
+    use signalbox_testkit::fuzz::{committed, fuzz};
 
     use super::*;
+
+    /// The values of a form are no longer than it is, and what is printed again is read the same.
+    #[test]
+    fn fuzz_forms() {
+        let words = ["&", "=", "%", "+", "%00", "pr=", "repo=", "%F0%28", "\u{feff}", ";", "[]="];
+        fuzz("form", &committed("web-form"), &words, |input| {
+            let input = input.get(..8_192).unwrap_or(input);
+            let asked = Asked::of(input);
+            let values =
+                asked.0.iter().flat_map(|(name, all)| all.iter().map(move |it| (name, it)));
+            let length: usize = values.clone().map(|(name, value)| name.len() + value.len()).sum();
+            assert!(length <= 3 * input.len());
+            let printed =
+                url::form_urlencoded::Serializer::new(String::new()).extend_pairs(values).finish();
+            assert_eq!(Asked::of(printed.as_bytes()).0, asked.0);
+            assert!(
+                asked.pr().is_ok_and(|pr| pr.0 > 0) || asked.number("pr").is_none_or(|it| it == 0)
+            );
+            assert!(
+                asked.repo().is_ok_and(|it| !it.to_string().contains('\0'))
+                    || asked.repo().is_err()
+            );
+            drop((asked.branch().ok(), asked.uuid("id").ok(), asked.has_nul()));
+        });
+    }
 
     #[test]
     fn of_a_repeated_field_the_last_value_counts() {

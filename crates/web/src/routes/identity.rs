@@ -1,6 +1,6 @@
 //! Signing in with an identity provider: leaving for it, and coming back.
 
-use actix_web::http::header::{COOKIE, SET_COOKIE};
+use actix_web::http::header::SET_COOKIE;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ports::{IdentityError, Leaving};
@@ -9,7 +9,7 @@ use super::sign_in::local;
 use crate::failure::Failure;
 use crate::reply::go_to;
 use crate::shell::answer;
-use crate::visitor::{Asked, cookie, session_of};
+use crate::visitor::{Asked, cookie, cookie_of, session_of};
 use crate::{Pages, SignInWith};
 
 /// Seconds within which the user must return from the identity provider.
@@ -22,22 +22,26 @@ const fn name(secure: bool) -> &'static str {
 /// The cookie of a browser while its user is at the identity provider; without `leaving`, the
 /// cookie that removes it.
 fn leaving_cookie(pages: &Pages, kept: Option<(&Leaving, &str)>) -> String {
-    let value = kept.map_or_else(String::new, |(it, next)| {
-        format!("{}.{}.{}.{}", it.state, it.nonce, it.verifier, crate::text::quoted(next))
-    });
+    let value = kept.map_or_else(String::new, |(leaving, next)| joined(leaving, next));
     let seconds = if kept.is_some() { AWAY_SECONDS } else { 0 };
     let secure = if pages.secure() { "; Secure" } else { "" };
     let name = name(pages.secure());
     format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
+fn joined(leaving: &Leaving, next: &str) -> String {
+    let Leaving { state, nonce, verifier } = leaving;
+    format!("{state}.{nonce}.{verifier}.{}", crate::text::quoted(next))
+}
+
 /// The contents of that cookie.
 fn kept(pages: &Pages, request: &HttpRequest) -> Option<(Leaving, String)> {
-    let headers = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
-    let mut cookies =
-        headers.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
-    let (_, value) = cookies.find(|(key, _)| key.trim() == name(pages.secure()))?;
-    let mut parts = value.trim().splitn(4, '.');
+    parts(cookie_of(request, name(pages.secure()))?)
+}
+
+/// What the value of that cookie consists of.
+fn parts(value: &str) -> Option<(Leaving, String)> {
+    let mut parts = value.splitn(4, '.');
     let mut part = || parts.next().filter(|it| !it.is_empty()).map(ToOwned::to_owned);
     let leaving = Leaving { state: part()?, nonce: part()?, verifier: part()? };
     let next = Asked::of(format!("next={}", part()?).as_bytes());
@@ -125,4 +129,37 @@ async fn arrived(pages: &Pages, request: &HttpRequest) -> Result<HttpResponse, F
         .append_header((SET_COOKIE, leaving_cookie(pages, None)))
         .append_header((SET_COOKIE, cookie(pages, Some(&session))))
         .finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::{COOKIE, HeaderValue};
+    use actix_web::test::TestRequest;
+    use signalbox_domain::session::SessionText;
+    use signalbox_testkit::fuzz::{committed, fuzz};
+
+    use super::*;
+
+    /// What is read from a cookie is written as a cookie that is read the same.
+    #[test]
+    fn fuzz_cookies() {
+        let words = ["; ", "=", ".", "%2F", "%", "+", "&next=", "__Host-signalbox=", "..", "\t"];
+        fuzz("cookie", &committed("web-cookie"), &words, |input| {
+            let Ok(value) = HeaderValue::from_bytes(input) else { return };
+            let request = TestRequest::default().insert_header((COOKIE, value)).to_http_request();
+            if let Some((leaving, next)) = cookie_of(&request, name(true)).and_then(parts) {
+                assert!(next.len() <= 3 * input.len());
+                let Some((again, other)) = parts(&joined(&leaving, &next)) else {
+                    assert!(next.is_empty(), "{next:?}");
+                    return;
+                };
+                assert_eq!((again.state, again.nonce), (leaving.state, leaving.nonce));
+                assert_eq!((again.verifier, other), (leaving.verifier, next));
+            }
+            let session = cookie_of(&request, crate::visitor::cookie_name(true));
+            if let Some(session) = session.and_then(SessionText::parse) {
+                assert!(session.reveal().bytes().all(|it| it.is_ascii_hexdigit()));
+            }
+        });
+    }
 }

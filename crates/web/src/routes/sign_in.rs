@@ -125,7 +125,44 @@ pub(crate) async fn sign_out(
 
 #[cfg(test)]
 mod tests {
-    use super::local;
+    use actix_web::http::header::HeaderValue;
+    use signalbox_testkit::fuzz::{committed, fuzz};
+    use url::Url;
+
+    use super::*;
+
+    /// Whatever `next` is, a browser that follows the redirect stays on this server, and the header is
+    /// valid.
+    #[test]
+    fn fuzz_redirects() {
+        let words = [
+            "next=",
+            "%2F",
+            "//",
+            "/\\",
+            "%5C",
+            "%09",
+            "%0A",
+            "@",
+            ":",
+            "/sign-",
+            "https:",
+            "/.",
+            "%E2%80%AE",
+        ];
+        let here = Url::parse("https://box.test/sign-in/back").expect("a URL");
+        fuzz("redirect", &committed("web-form"), &words, |input| {
+            let sent = Asked::of(input.get(..4_096).unwrap_or(input));
+            for next in sent.all("next").iter().map(String::as_str).chain([sent.text("next")]) {
+                let next = local(next);
+                let there = here.join(next).expect("a URL");
+                assert_eq!(there.origin(), here.origin(), "{next:?}");
+                let reply = go_to(next).finish();
+                let header = reply.headers().get("location").map(HeaderValue::as_bytes);
+                assert_eq!(header, Some(next.as_bytes()));
+            }
+        });
+    }
 
     #[test]
     fn sign_in_redirects_to_this_server_only() {
