@@ -116,12 +116,80 @@ impl Read for Received {
     }
 }
 
+/// An archive whose blocks at the places of headers have the checksum of a header.
+#[cfg(test)]
+pub(crate) fn with_checksums(archive: &[u8]) -> Vec<u8> {
+    let mut archive = archive.to_vec();
+    for block in archive.chunks_exact_mut(512) {
+        if &block[257..262] != b"ustar" {
+            continue;
+        }
+        block[148..156].fill(b' ');
+        let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+        block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    }
+    archive
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+    use signalbox_testkit::fuzz::{folder, fuzz};
+
     use super::*;
+
+    /// A small checkout as it is sent.
+    fn sent() -> Vec<u8> {
+        let place = tempfile::tempdir().expect("a folder");
+        fs::create_dir(place.path().join("src")).expect("made");
+        fs::write(place.path().join("src/lib.rs"), "fn main() {}\n").expect("written");
+        fs::write(place.path().join("x".repeat(120)), "long\n").expect("written");
+        symlink("../outside", place.path().join("way")).expect("a link");
+        let (sender, mut pieces) = mpsc::channel(AHEAD);
+        pack(place.path(), None, sender).expect("packed");
+        std::iter::from_fn(|| pieces.try_recv().ok()).flatten().collect()
+    }
+
+    /// Whatever arrives, nothing is written or changed outside.
+    #[test]
+    fn fuzz_checkouts() {
+        let place = folder();
+        let (outside, there) = (place.path().join("outside"), place.path().join("there"));
+        fs::create_dir(&outside).expect("made");
+        fs::write(outside.join("file"), "kept").expect("written");
+        let mode = fs::metadata(outside.join("file")).expect("there").permissions().mode();
+        let words = [
+            "ustar\0",
+            "../outside/file",
+            "way/file",
+            "/etc/passwd",
+            "\u{0}2",
+            "././@LongLink",
+            "path=",
+        ];
+        fuzz("checkout", &[sent()], &words, |input| {
+            // A rewritten checksum lets the rest of a header be read.
+            let input = with_checksums(input.get(..8_192).unwrap_or(input));
+            fs::create_dir(&there).expect("made");
+            let (sender, receiver) = mpsc::channel(1);
+            sender.try_send(input).expect("sent");
+            drop(sender);
+            let unpacked = unpack(receiver, &there);
+            if fs::remove_dir_all(&there).is_err() {
+                // A folder without rights.
+                crate::clear(&there);
+            }
+            drop(unpacked);
+            let names: Vec<_> = fs::read_dir(place.path()).expect("there").flatten().collect();
+            let inside: Vec<_> = fs::read_dir(&outside).expect("there").flatten().collect();
+            assert_eq!((names.len(), inside.len()), (1, 1), "{names:?} {inside:?}");
+            assert_eq!(fs::read(outside.join("file")).expect("there"), b"kept");
+            let now = fs::metadata(outside.join("file")).expect("there").permissions().mode();
+            assert_eq!(now, mode);
+        });
+    }
 
     #[test]
     fn a_checkout_arrives_as_it_was() {

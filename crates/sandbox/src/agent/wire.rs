@@ -228,7 +228,51 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
+    use signalbox_testkit::fuzz::{committed, fuzz};
+
     use super::*;
+
+    /// What is read is what was sent, up to the first frame that is broken or incomplete.
+    #[test]
+    fn fuzz_frames() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let words = [
+            "o\0\0\0\u{1}x",
+            "d\0\0",
+            "\u{7f}",
+            "\"Exited\":",
+            "null",
+            "-1",
+            "1e99",
+            "\0\u{10}\0\0",
+        ];
+        fuzz("agent-frames", &committed("agent-frames"), &words, |input| {
+            runtime.block_on(async {
+                let mut frames = Frames::of(io::Cursor::new(input.to_vec()));
+                let mut written = Vec::new();
+                let is_whole = loop {
+                    match frames.next().await {
+                        Ok(Some(frame)) => {
+                            assert!(frame.bytes.len() <= MAX_FRAME);
+                            read_any(&frame);
+                            frame.write(&mut written).await.expect("written");
+                        }
+                        Ok(None) => break true,
+                        Err(_) => break false,
+                    }
+                };
+                assert!(input.starts_with(&written), "{} frames' bytes", written.len());
+                assert_eq!(is_whole, input.len() == written.len());
+            });
+        });
+    }
+
+    fn read_any(frame: &Frame) {
+        if let Ok(Done { ended, .. }) = frame.value() {
+            drop(Result::<Ended, NotRun>::from(ended));
+        }
+        drop((frame.value::<Request>(), frame.value::<Answer>(), frame.value::<Report>()));
+    }
 
     #[tokio::test]
     async fn frames_are_read_as_they_were_written() {

@@ -256,6 +256,8 @@ fn is_same(checkout: &Path, name: &str, fetched: &mut File) -> io::Result<bool> 
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use signalbox_testkit::fuzz::fuzz;
+
     use super::*;
 
     /// What is found in an archive of the folder `a` of a checkout.
@@ -266,7 +268,7 @@ mod tests {
         let (sender, received) = mpsc::channel(1);
         sender.try_send(bytes).expect("sent");
         drop(sender);
-        let place = tempfile::tempdir().expect("a folder");
+        let place = signalbox_testkit::fuzz::folder();
         let outside = place.path().join("outside");
         let before = place.path().join("checkout");
         for folder in [&outside, &before] {
@@ -298,6 +300,30 @@ mod tests {
         header.as_old_mut().name = field;
         header.set_cksum();
         archive.append(&header, bytes.as_bytes()).expect("appended");
+    }
+
+    /// What is found fits the pattern, is in the folder, and is bounded.
+    #[test]
+    fn fuzz_archives() {
+        let mut sent = tar::Builder::new(Vec::new());
+        append(&mut sent, tar::EntryType::Directory, "a/", "");
+        append(&mut sent, tar::EntryType::Regular, "a/unit.xml", "<testsuite/>");
+        append(&mut sent, tar::EntryType::Regular, "a/b/more.xml", "<testsuites/>");
+        append(&mut sent, tar::EntryType::Link, "a/hard.xml", "");
+        let sent = sent.into_inner().expect("whole");
+        let words = ["a/", "../", "/", ".xml", "\0", "L", "x", "30 path=a/../b.xml\n", "ustar"];
+        fuzz("fetched", &[sent], &words, |input| {
+            let bytes = crate::archive::with_checksums(input.get(..8_192).unwrap_or(input));
+            let (found, _) = found("a/**/*.xml", |archive| *archive.get_mut() = bytes.clone());
+            for file in &found.collected.files {
+                let parts: Vec<&str> = file.name.split('/').collect();
+                assert!(parts.len() > 1 && parts[0] == "a", "{}", file.name);
+                assert!(parts.iter().all(|it| !["", ".", ".."].contains(it)), "{}", file.name);
+                assert!(file.name.ends_with(".xml"), "{}", file.name);
+            }
+            assert!(found.collected.files.len() <= MAX_FILES && found.collected.old == 0);
+            assert!(found.bytes <= bytes.len() as u64 && found.failed.is_none());
+        });
     }
 
     #[test]
