@@ -244,8 +244,42 @@ fn of_status(status: &wire::CommitStatus, now: Timestamp) -> CheckReport {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use signalbox_testkit::fuzz::{committed, fuzz};
 
     use super::*;
+
+    /// Of what a reply lists, each part is one of its own, and the newest of each kind stays.
+    #[test]
+    fn fuzz_reports() {
+        let words = ["null", "-1", "1e400", "[", "{", "\"completed\"", "\"id\":", "/actions/runs/"];
+        let now = Timestamp::from_unix_seconds(1_767_225_600);
+        fuzz("github-checks", &committed("github-reply"), &words, |input| {
+            let Ok(reply) = serde_json::from_slice::<Value>(input) else { return };
+            let runs: Vec<wire::CheckRun> =
+                serde_json::from_value(reply["check_runs"].clone()).unwrap_or_default();
+            let count: usize = by_suite(&runs).map(|suite| suite.len()).sum();
+            assert_eq!(count, runs.len());
+            for suite in by_suite(&runs) {
+                let kept = not_replaced(&suite);
+                let last = suite.iter().map(|run| run.id).max();
+                assert_eq!(kept.iter().map(|run| run.id).max(), last);
+                assert!(suite.iter().filter_map(|run| workflow_run(run)).count() <= suite.len());
+            }
+            for run in &runs {
+                let Check { status, conclusion, .. } = of_run(run, now).check;
+                assert_eq!(status == CheckStatus::Completed, conclusion.is_some());
+            }
+            let statuses: Vec<wire::CommitStatus> =
+                serde_json::from_value(reply).unwrap_or_default();
+            let newest = newest_statuses(&statuses);
+            assert!(newest.len() <= statuses.len() && newest.is_empty() == statuses.is_empty());
+            for status in newest {
+                let report = of_status(status, now);
+                let is_success = report.conclusion == Some(CheckConclusion::Success);
+                assert_eq!(is_success, status.state == "success");
+            }
+        });
+    }
 
     fn run(id: u64, start: &str, end: Option<&str>) -> wire::CheckRun {
         let status = if end.is_some() { "completed" } else { "in_progress" };

@@ -79,7 +79,41 @@ fn without_time(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use signalbox_testkit::fuzz::{committed, fuzz};
+
     use super::*;
+
+    /// What is shown consists of lines of the log, in their order, and ends with its last error.
+    #[test]
+    fn fuzz_logs() {
+        let words = [
+            "##[group]Run ",
+            "##[endgroup]",
+            "##[error]",
+            "2026-01-02T03:04:05.1Z ",
+            "\r\n",
+            "\n",
+            "é",
+        ];
+        fuzz("job-log", &committed("job-log"), &words, |input| {
+            let text = String::from_utf8_lossy(input);
+            let whole = readable(&text, 0);
+            assert!(whole.len() <= text.len() + 1, "{whole:?}");
+            let mut lines = text.lines();
+            let mut shown = whole.lines().filter(|line| !line.is_empty());
+            let is_in_order = shown.all(|shown| {
+                lines
+                    .any(|line| line.trim_end_matches('\r').ends_with(shown.trim_end_matches('\r')))
+            });
+            assert!(is_in_order, "{whole:?}");
+            if whole.lines().any(|line| line.starts_with(ERROR)) {
+                assert!(whole.lines().last().is_some_and(|line| line.starts_with(ERROR)));
+            }
+            let cut = readable(&text, 1_000);
+            assert!(cut.starts_with('[') && cut.len() <= text.len() + 40, "{cut:?}");
+            assert!(job(&text).is_none_or(|id| text.contains(&id.to_string())));
+        });
+    }
 
     #[test]
     fn a_job_is_found_by_its_page() {

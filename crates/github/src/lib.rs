@@ -12,6 +12,8 @@ mod connect;
 mod diagnose;
 mod forge;
 mod forks;
+#[cfg(test)]
+mod fuzz;
 mod host;
 mod job_log;
 mod land;

@@ -44,13 +44,15 @@ pub(crate) fn plain_lines(comment: &str) -> Vec<String> {
     lines
 }
 
-/// The source of a block; hidden parts keep their line ends only.
+/// The source of a block; hidden parts, in their order, keep their line ends only.
 fn shown(source: &str, block: &Range<usize>, hidden: &[(Range<usize>, bool)]) -> String {
     let text = source.get(block.clone()).unwrap_or_default();
+    let mut hidden = hidden.iter().peekable();
     text.char_indices()
         .filter_map(|(at, sign)| {
-            let within = hidden.iter().find(|(range, _)| range.contains(&(block.start + at)));
-            match within {
+            let at = block.start + at;
+            while hidden.next_if(|(range, _)| range.end <= at).is_some() {}
+            match hidden.peek().filter(|(range, _)| range.contains(&at)) {
                 Some(_) if sign == '\n' => Some('\n'),
                 Some((_, true)) => Some(LEFT_OUT),
                 Some((_, false)) => None,

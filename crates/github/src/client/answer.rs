@@ -32,6 +32,9 @@ pub(super) fn words(body: &[u8]) -> String {
             let part = |key: &str| error[key].as_str();
             Some(format!("{} {}", part("field")?, part("code")?))
         });
+        if words.len() > 4 * MAX_WORDS {
+            break;
+        }
         if let Some(text) = text.filter(|text| !words.contains(text.as_str())) {
             words = if words.is_empty() { text } else { format!("{words}: {text}") };
         }

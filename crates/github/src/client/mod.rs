@@ -4,6 +4,8 @@ mod address;
 mod answer;
 mod auth;
 mod cache;
+#[cfg(test)]
+mod fuzz;
 mod pace;
 mod reply;
 mod source;
