@@ -261,6 +261,8 @@ fn copy(from: &mut impl Read, to: &mut impl Write) -> std::io::Result<(u64, Stri
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use signalbox_testkit::fuzz::{committed, folder, fuzz};
+
     use super::*;
 
     fn about() -> About {
@@ -345,6 +347,75 @@ mod tests {
         }
         archive.into_inner().and_then(GzEncoder::finish).expect("an archive");
         to
+    }
+
+    /// An archive with the files of a backup and any manifest.
+    fn with_manifest(manifest: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+        let database = b"SQLite format 3\0 and its pages".to_vec();
+        vec![(MANIFEST, manifest.to_vec()), ("database.sqlite", database), (KEYS, b"key".to_vec())]
+    }
+
+    /// What is unpacked is what the manifest lists, and nothing else is written.
+    #[test]
+    fn fuzz_manifests() {
+        let (place, manifests) = (folder(), committed("backup-manifest"));
+        let words =
+            ["null", "-1", "1e400", "\"../a\"", "database.sqlite", "webhooks.key", "[", "{", "31"];
+        let unpacked = std::cell::Cell::new(0);
+        fuzz("backup-manifest", &manifests, &words, |input| {
+            let files = with_manifest(input.get(..8_192).unwrap_or(input));
+            let entries: Vec<_> = files.iter().map(|(name, it)| (*name, it.as_slice())).collect();
+            let found = tried(place.path(), &forged(place.path(), &entries));
+            let Some(manifest) = found else { return };
+            unpacked.set(unpacked.get() + 1);
+            assert!(manifest.format <= FORMAT && manifest.files.len() == 2);
+            for entry in &manifest.files {
+                let (_, bytes) =
+                    files.iter().find(|(name, _)| *name == entry.name).expect("a file");
+                assert_eq!(entry.sha256, HEXLOWER.encode(&Sha256::digest(bytes)));
+            }
+        });
+        assert!(unpacked.get() > 0, "none is accepted");
+    }
+
+    #[test]
+    fn fuzz_archives() {
+        let place = folder();
+        let files = with_manifest(&committed("backup-manifest")[2]);
+        let entries: Vec<_> = files.iter().map(|(name, it)| (*name, it.as_slice())).collect();
+        let whole = std::fs::read(forged(place.path(), &entries)).expect("a file");
+        let mut unpacked = Vec::new();
+        GzDecoder::new(&*whole).read_to_end(&mut unpacked).expect("a tar file");
+        let check = |bytes: &[u8]| {
+            let file = place.path().join("forged");
+            std::fs::write(&file, bytes).expect("written");
+            drop(tried(place.path(), &file));
+        };
+        fuzz("backup", &[whole], &[], check);
+        fuzz("backup-tar", &[unpacked], &["../../a", "ustar", "././@LongLink", "\0"], |bytes| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(bytes.get(..8_192).unwrap_or(bytes)).expect("packed");
+            check(&encoder.finish().expect("packed"));
+        });
+    }
+
+    /// Unpacks an archive; only the files of a backup are left, and only if it is whole.
+    fn tried(place: &Path, archive: &Path) -> Option<Manifest> {
+        let folder = place.join("unpacked");
+        std::fs::create_dir(&folder).expect("made");
+        let unpacked = Unpacked::unpack(archive, &folder);
+        let left: Vec<_> = std::fs::read_dir(&folder).expect("a folder").flatten().collect();
+        for file in left {
+            let name = file.file_name().into_string().expect("UTF-8");
+            assert!(
+                [Engine::Sqlite.file(), Engine::Postgresql.file(), KEYS].contains(&name.as_str())
+            );
+            assert!(file.file_type().expect("a type").is_file(), "{name}");
+        }
+        std::fs::remove_dir_all(&folder).expect("removed");
+        let names: Vec<_> = std::fs::read_dir(place).expect("a folder").flatten().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        unpacked.ok()
     }
 
     #[tokio::test]
