@@ -355,7 +355,7 @@ mod tests {
         vec![(MANIFEST, manifest.to_vec()), ("database.sqlite", database), (KEYS, b"key".to_vec())]
     }
 
-    /// What is unpacked is what the manifest lists, and nothing else is written.
+    /// What is unpacked is what the manifest lists; only these files are written.
     #[test]
     fn fuzz_manifests() {
         let (place, manifests) = (folder(), committed("backup-manifest"));

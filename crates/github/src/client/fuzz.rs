@@ -7,7 +7,7 @@ use signalbox_testkit::fuzz::{committed, fuzz};
 use super::address::{next_page, part, path};
 use super::answer::{Quota, error, limited, words};
 
-/// The words of an error are one short line, whatever its body is.
+/// The text of an error is one short line, whatever its body is.
 #[test]
 fn errors() {
     let parts = [
