@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use signalbox_domain::ports::HostError;
-use signalbox_hosts::{CONFIG_FILE, read_config};
+use signalbox_hosts::{CONFIG_FILE, TRUNK_FILE, check_statuses, read_config, trunk_statuses};
 use signalbox_sandbox::report_pattern_problem;
 
 use crate::git::Git;
-use crate::trunk_config::{self, TRUNK_FILE};
 
 /// The most bytes that it may have.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -58,6 +57,7 @@ impl RepositoryConfig {
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |words: String| format!("{CONFIG_FILE}: {words}");
         let config: Self = read_config(text)?;
+        config.merge.required_statuses.as_deref().map_or(Ok(()), check_statuses).map_err(wrong)?;
         let mut names = BTreeSet::new();
         for check in &config.checks {
             if check.name.is_empty() || check.name.len() > 255 {
@@ -166,7 +166,7 @@ pub(crate) async fn required_statuses(
         return Ok(Some(Ok(Required { names: config.required(), external })));
     }
     let brought = match file(git, commit, TRUNK_FILE).await? {
-        Some(text) => match text.and_then(|text| trunk_config::required_statuses(&text)) {
+        Some(text) => match text.and_then(|text| trunk_statuses(&text)) {
             Ok(names) => names,
             Err(words) => return Ok(Some(Err(words))),
         },
@@ -204,6 +204,7 @@ mod tests {
     fn errors_name_the_problem() {
         for (text, words) in [
             ("[merge]\nrequired = []", "unknown field `required`"),
+            ("[merge]\nrequired_statuses = [\"\"]", "merge.required_statuses[0]: must have 1"),
             ("[[checks]]\nname = \"a\"\nrun = []", "check \"a\" has an empty command"),
             ("[[checks]]\nname = \"a\"", "set run, or external = true"),
             ("[[checks]]\nname = \"a\"\nexternal = true\nrun = [\"x\"]", "external: remove run"),

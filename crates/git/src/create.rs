@@ -5,11 +5,10 @@ use std::path::Path;
 use signalbox_domain::ids::BranchName;
 use signalbox_domain::ports::HostError;
 use signalbox_domain::time::Timestamp;
-use signalbox_hosts::CONFIG_FILE;
+use signalbox_hosts::{CONFIG_FILE, TRUNK_FILE};
 
 use crate::commit::COMMITTER;
 use crate::git::{Author, Git};
-use crate::trunk_config::TRUNK_FILE;
 
 /// A bare repository in a folder.
 pub struct BareRepository {

@@ -29,7 +29,6 @@ mod recompute;
 mod remote;
 mod snapshot;
 mod statuses;
-mod trunk_config;
 mod verify;
 
 pub use checks::{ChecksConfig, LocalChecksRunner};
@@ -45,5 +44,4 @@ pub use recompute::Mirrors;
 pub use signalbox_hosts::{
     HookError, OpenRequest, PushAnswer, PushCommand, PushOptions, PushRequest, StaleLock,
 };
-pub use trunk_config::TRUNK_FILE;
 pub use verify::{LandingRecord, VerifiedStep, verify_landing};

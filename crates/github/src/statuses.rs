@@ -11,17 +11,15 @@ use signalbox_domain::ids::{BranchName, RepoName, Sha};
 use signalbox_domain::ports::HostError;
 use signalbox_domain::queue::HostStatuses;
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_hosts::{CONFIG_FILE, read_config};
+use signalbox_hosts::{
+    CONFIG_FILE, MAX_STATUSES, TRUNK_FILE, check_statuses, read_config, trunk_statuses,
+};
 
 use crate::client::{Refused, part, path};
 use crate::host::GitHubHost;
 use crate::wire;
 
 const TRUNK_FOLDER: &str = ".trunk";
-const TRUNK_FILE: &str = ".trunk/trunk.yaml";
-/// The most statuses of a list, and the most bytes of a name.
-const MAX_STATUSES: usize = 100;
-const MAX_NAME: usize = 255;
 /// How long the rules of a branch are taken to hold before they are read again.
 const RULES_HOLD_SECONDS: u32 = 60;
 /// The most answers that are remembered.
@@ -122,7 +120,7 @@ impl GitHubHost {
             && trunk.is_some()
             && let Some(text) = self.file(repo, TRUNK_FILE, at).await?
         {
-            listed = text.and_then(|text| trunk_list(&text)).transpose();
+            listed = text.and_then(|text| trunk_statuses(&text)).transpose();
         }
         self.requirements.files.insert(by_commit, listed.clone());
         self.requirements.files.insert(by_content, listed.clone());
@@ -215,36 +213,11 @@ impl GitHubHost {
 }
 
 fn own_list(text: &str) -> Result<Option<Vec<String>>, String> {
-    checked(CONFIG_FILE, read_config(text)?)
-}
-
-fn trunk_list(text: &str) -> Result<Option<Vec<String>>, String> {
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_events: 100_000,
-            max_depth: 64,
-            max_nodes: 50_000,
-            max_anchors: 1_000,
-            max_aliases: 1_000,
-        },
-        with_snippet: false,
-    };
-    let config: Option<Config> = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| format!("{TRUNK_FILE}: {error}"))?;
-    checked(TRUNK_FILE, config.unwrap_or_default())
-}
-
-fn checked(file: &str, config: Config) -> Result<Option<Vec<String>>, String> {
+    let config: Config = read_config(text)?;
     let names = config.merge.and_then(|merge| merge.required_statuses);
-    let Some(names) = names else { return Ok(None) };
-    let key = "merge.required_statuses";
-    if names.len() > MAX_STATUSES {
-        return Err(format!("{file}: {key} has more than {MAX_STATUSES} items"));
-    }
-    if names.iter().any(|name| name.is_empty() || name.len() > MAX_NAME) {
-        return Err(format!("{file}: each of {key} must have 1 to {MAX_NAME} bytes"));
-    }
-    Ok(Some(names))
+    let checked = names.as_deref().map_or(Ok(()), check_statuses);
+    checked.map_err(|words| format!("{CONFIG_FILE}: {words}"))?;
+    Ok(names)
 }
 
 #[cfg(test)]
@@ -258,9 +231,9 @@ mod tests {
         assert_eq!(own_list("[[checks]]\nname = \"x\"\n"), Ok(None));
         assert!(own_list("[merge").is_err_and(|words| words.starts_with(CONFIG_FILE)));
         let trunk = "version: 0.1\nmerge:\n  required_statuses:\n    - lint\n";
-        assert_eq!(trunk_list(trunk), Ok(Some(vec!["lint".to_owned()])));
-        assert_eq!(trunk_list("version: 0.1\n"), Ok(None));
-        assert_eq!(trunk_list(""), Ok(None));
+        assert_eq!(trunk_statuses(trunk), Ok(Some(vec!["lint".to_owned()])));
+        assert_eq!(trunk_statuses("version: 0.1\n"), Ok(None));
+        assert_eq!(trunk_statuses(""), Ok(None));
         assert!(own_list("[merge]\nrequired_statuses = [\"\"]").is_err());
     }
 }

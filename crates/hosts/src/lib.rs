@@ -10,6 +10,7 @@ mod recomputer;
 mod registry;
 mod repository_file;
 mod settings;
+mod trunk_file;
 
 pub use connected::{ConnectedHost, HostParts};
 pub use kind::{HostKind, Kinds};
@@ -23,3 +24,4 @@ pub use registry::{ConnectedHosts, NamedSettings};
 pub use repository_file::{CONFIG_FILE, read_config};
 pub use settings::{ConnectError, HostSettings, SettingError, parse, table};
 pub use toml::{Table, Value};
+pub use trunk_file::{MAX_STATUSES, TRUNK_FILE, check_statuses, trunk_statuses};

@@ -7,7 +7,7 @@ use serde::Deserialize;
 pub const TRUNK_FILE: &str = ".trunk/trunk.yaml";
 
 /// The most statuses of a list.
-const MAX_STATUSES: usize = 100;
+pub const MAX_STATUSES: usize = 100;
 /// The most bytes of a status's name.
 const MAX_NAME: usize = 255;
 
@@ -26,7 +26,7 @@ struct Merge {
 ///
 /// Anchors and aliases are read, but their expansion is bounded: a file that is small and
 /// would be huge is an error.
-pub(crate) fn required_statuses(text: &str) -> Result<Option<Vec<String>>, String> {
+pub fn trunk_statuses(text: &str) -> Result<Option<Vec<String>>, String> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_events: 100_000,
@@ -55,17 +55,20 @@ pub(crate) fn required_statuses(text: &str) -> Result<Option<Vec<String>>, Strin
         wrong(&format!("{key}{error}"))
     })?;
     let names = file.and_then(|file| file.merge).and_then(|merge| merge.required_statuses);
-    if let Some(names) = &names {
-        let key = "merge.required_statuses";
-        if names.len() > MAX_STATUSES {
-            return Err(wrong(&format!("{key}: must have at most {MAX_STATUSES} items")));
-        }
-        let bad = names.iter().position(|name| name.is_empty() || name.len() > MAX_NAME);
-        if let Some(at) = bad {
-            return Err(wrong(&format!("{key}[{at}]: must have 1 to {MAX_NAME} characters")));
-        }
-    }
+    names.as_deref().map_or(Ok(()), check_statuses).map_err(|words| wrong(&words))?;
     Ok(names)
+}
+
+/// Checks the list `merge.required_statuses` of a file. The error names the key.
+pub fn check_statuses(names: &[String]) -> Result<(), String> {
+    let key = "merge.required_statuses";
+    if names.len() > MAX_STATUSES {
+        return Err(format!("{key}: must have at most {MAX_STATUSES} items"));
+    }
+    match names.iter().position(|name| name.is_empty() || name.len() > MAX_NAME) {
+        Some(at) => Err(format!("{key}[{at}]: must have 1 to {MAX_NAME} bytes")),
+        None => Ok(()),
+    }
 }
 
 fn wrong(words: &str) -> String {
@@ -84,15 +87,15 @@ mod tests {
     fn the_list_is_read_and_the_rest_is_ignored() {
         let text = "version: 0.1\ncli: {version: 1.22.2}\nlint:\n  enabled: [a@1, b@2]\n\
                     merge:\n  required_statuses:\n    - Unit Tests\n    - 'build: linux'\n  x: y\n";
-        let names = required_statuses(text).expect("valid");
+        let names = trunk_statuses(text).expect("valid");
         assert_eq!(names, Some(vec!["Unit Tests".to_owned(), "build: linux".to_owned()]));
         let shared = "names: &names [a, b]\nmerge: {required_statuses: *names}\n";
-        let names = required_statuses(shared).expect("valid");
+        let names = trunk_statuses(shared).expect("valid");
         assert_eq!(names, Some(vec!["a".to_owned(), "b".to_owned()]));
         for text in
             ["", "# nothing\n", "version: 0.1\n", "merge:\n", "merge: {}\n", "merge: {x: 1}"]
         {
-            assert_eq!(required_statuses(text), Ok(None), "{text:?}");
+            assert_eq!(trunk_statuses(text), Ok(None), "{text:?}");
         }
     }
 
@@ -107,13 +110,13 @@ mod tests {
             ("merge: {required_statuses: [a", ""),
             ("merge: *unknown", ""),
         ] {
-            let error = required_statuses(text).expect_err(text);
+            let error = trunk_statuses(text).expect_err(text);
             assert!(error.starts_with(".trunk/trunk.yaml: "), "{error}");
             assert!(error.contains(words), "{text}: {error}");
             assert!(error.len() < 500 && !error.contains('\n'), "{error}");
         }
         let many = format!("merge: {{required_statuses: [{}]}}", "a,".repeat(101));
-        let error = required_statuses(&many).expect_err("too many");
+        let error = trunk_statuses(&many).expect_err("too many");
         assert!(error.contains("at most 100 items"), "{error}");
     }
 
@@ -136,14 +139,14 @@ mod tests {
         ];
         fuzz("trunk-yaml", &committed("trunk-yaml"), &words, |input| {
             let Ok(text) = std::str::from_utf8(input) else { return };
-            match required_statuses(text) {
+            match trunk_statuses(text) {
                 Ok(None) => {}
                 Ok(Some(names)) => {
                     assert!(names.len() <= MAX_STATUSES, "{names:?}");
                     assert!(names.iter().all(|name| (1..=MAX_NAME).contains(&name.len())));
                     let again =
                         format!("{{\"merge\": {{\"required_statuses\": {}}}}}", json(&names));
-                    assert_eq!(required_statuses(&again), Ok(Some(names)), "{again}");
+                    assert_eq!(trunk_statuses(&again), Ok(Some(names)), "{again}");
                 }
                 Err(error) => {
                     assert!(error.starts_with(".trunk/trunk.yaml: "), "{error}");
@@ -171,11 +174,11 @@ mod tests {
             writeln!(bomb, "a{level}: &a{level} [{aliases}]").expect("a string");
         }
         bomb += "merge: {required_statuses: *a11}\n";
-        let error = required_statuses(&bomb).expect_err("refused");
+        let error = trunk_statuses(&bomb).expect_err("refused");
         assert!(error.starts_with(".trunk/trunk.yaml: ") && error.len() < 500, "{error}");
         let deep = format!("merge: {}", "[".repeat(100_000));
-        assert!(required_statuses(&deep).is_err());
+        assert!(trunk_statuses(&deep).is_err());
         let deep = "- ".repeat(50_000);
-        assert!(required_statuses(&deep).is_err());
+        assert!(trunk_statuses(&deep).is_err());
     }
 }
