@@ -14,6 +14,10 @@ use super::{ComputedTargets, WhyAll};
 
 /// The ratio of lengths from which the longer set is searched instead of scanned.
 const SEARCH_FROM: usize = 16;
+/// The lengths of the shorter set for which hashes are filtered by some of their bits.
+const FILTERED: std::ops::Range<usize> = 16..256;
+/// The bits by which they are filtered, in words.
+const FILTER_WORDS: usize = 64;
 /// The total number of names from which the result of a comparison is cached.
 const REMEMBER_FROM: usize = 2_048;
 /// The most results that a set caches.
@@ -163,6 +167,9 @@ impl TargetSet {
         if short.len() * SEARCH_FROM < long.len() {
             return short.searched_in(long);
         }
+        if FILTERED.contains(&short.len()) {
+            return short.filtered_out_of(long);
+        }
         let (mut at, mut of) = (0, 0);
         while let (Some(one), Some(two)) = (short.hashes.get(at), long.hashes.get(of)) {
             if one == two && short.has_at(at, long, of) {
@@ -176,11 +183,33 @@ impl TargetSet {
         false
     }
 
-    fn searched_in(&self, long: &Self) -> bool {
-        self.hashes.iter().enumerate().any(|(at, hash)| {
-            let of = long.hashes.partition_point(|other| other < hash);
-            long.hashes.get(of) == Some(hash) && self.has_at(at, long, of)
+    /// The same for sets of similar size: only names of the other set with the right bits in their
+    /// hashes are searched. Unlike in a merge of the lists, no step waits for the one before it.
+    fn filtered_out_of(&self, long: &Self) -> bool {
+        let place = |hash: u64| {
+            let word = usize::try_from(hash / 64).unwrap_or_default() % FILTER_WORDS;
+            (word, 1_u64 << (hash % 64))
+        };
+        let mut filter = [0_u64; FILTER_WORDS];
+        for hash in &*self.hashes {
+            let (word, bit) = place(*hash);
+            filter[word] |= bit;
+        }
+        long.hashes.iter().enumerate().any(|(of, hash)| {
+            let (word, bit) = place(*hash);
+            filter[word] & bit != 0 && long.has_searched(of, self)
         })
+    }
+
+    fn searched_in(&self, long: &Self) -> bool {
+        (0..self.len()).any(|at| self.has_searched(at, long))
+    }
+
+    /// Whether the name at `at` is among those of the other set, which is searched.
+    fn has_searched(&self, at: usize, other: &Self) -> bool {
+        let Some(hash) = self.hashes.get(at) else { return false };
+        let of = other.hashes.partition_point(|it| it < hash);
+        other.hashes.get(of) == Some(hash) && self.has_at(at, other, of)
     }
 
     /// Whether the name at `at` is among the names of `other` with the same hash, of which `of` is
