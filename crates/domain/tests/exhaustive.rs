@@ -129,7 +129,7 @@ fn shape(world: &World, acts: &[Act]) -> String {
             LinePosition::Outside | LinePosition::Front { .. } | LinePosition::Anchored { .. } => 0,
         };
         let state = entry.state.name().as_str();
-        let PullRequest { head: commit, .. } = &entry.pull_request;
+        let PullRequest { head: commit, .. } = &*entry.pull_request;
         let _ = write!(text, "{}{state}{held}{on}{commit}{turn}|", entry.pr);
     }
     let mut waiting: Vec<String> = world

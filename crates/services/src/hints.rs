@@ -439,8 +439,9 @@ impl HintService {
         pr: PrNumber,
     ) -> Result<Option<(BranchName, Settings)>, Error> {
         let queues = self.queues(repository).await?;
-        let named =
-            |queue: &Arc<Queue>| (queue.header.branch.clone(), queue.header.settings.clone());
+        let named = |queue: &Arc<Queue>| {
+            (queue.header.branch.clone(), Settings::clone(&queue.header.settings))
+        };
         if let Some((_, queue)) = queues.iter().find(|(_, it)| it.entry_of(pr).is_some()) {
             return Ok(Some(named(queue)));
         }

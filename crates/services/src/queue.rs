@@ -163,7 +163,7 @@ impl QueueService {
         let command = Command::Update { settings, state: None, reason: None, by, source };
         let (_, queue, version) = self.queue_of(caller, Scope::QueueAdmin, repo, branch).await?;
         let expected = expected.clone();
-        let changed = move |newest: &Queue| newest.header.settings != expected;
+        let changed = move |newest: &Queue| *newest.header.settings != expected;
         let step = Step::new(Input::Command(command)).seen(version, None);
         let step = step.audited(&audit_entry).unless(changed);
         let taken = self.stepper.execute(queue, step).await?;

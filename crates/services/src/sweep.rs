@@ -282,7 +282,7 @@ impl Sweeper {
             let query = PullRequestQuery::Number(entry.pr);
             let read_at = self.context.clock.now();
             match host.pull_request(repository, &query).await? {
-                Some(seen) if seen == entry.pull_request => {
+                Some(seen) if seen == *entry.pull_request => {
                     self.confirm(key, &entry, snapshot);
                 }
                 Some(seen) => {

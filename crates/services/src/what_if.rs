@@ -112,7 +112,7 @@ impl WhatIf {
         change: SettingsPatch,
     ) -> Result<Question, Error> {
         let (queue_ref, queue) = self.queues.read(caller, repo, branch).await?;
-        let settings = queue.header.settings.clone();
+        let settings = Settings::clone(&queue.header.settings);
         let changed = change.applied_to(&settings)?;
         let place = Place::take(&self.places, caller.org)?;
         let clock = self.queues.context().clock.clone();

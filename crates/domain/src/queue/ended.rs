@@ -6,11 +6,10 @@
 
 use std::sync::Arc;
 
-use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
-
 use crate::ids::{PrNumber, RunId, Sha};
 use crate::time::Timestamp;
 
+use super::sorted::{SortedMap, SortedSet};
 use super::{RunStatus, TestRun};
 
 /// A run by its number, so that sets list earlier runs first.
@@ -22,29 +21,29 @@ pub(super) struct RunsByStatus {
     /// The active runs: of the main line, and of bisections.
     pub(super) active: (u32, u32),
     /// Failed runs.
-    failed: RedBlackTreeSetSync<Numbered>,
+    failed: SortedSet<Numbered>,
     /// Passed runs not known to wait for a pull request ahead.
-    passed: RedBlackTreeSetSync<Numbered>,
+    passed: SortedSet<Numbered>,
     /// Passed runs that cannot land before this pull request changes.
-    waiting: RedBlackTreeMapSync<RunId, PrNumber>,
+    waiting: SortedMap<RunId, PrNumber>,
     /// The same, by pull request.
-    awaited: RedBlackTreeSetSync<(PrNumber, Numbered)>,
+    awaited: SortedSet<(PrNumber, Numbered)>,
     /// The runs by the commit of their candidate.
-    candidates: RedBlackTreeSetSync<(Sha, RunId)>,
+    candidates: SortedSet<(Sha, RunId)>,
     /// When each active run times out, or its silent statuses are recorded.
-    due: RedBlackTreeSetSync<(Timestamp, RunId)>,
+    due: SortedSet<(Timestamp, RunId)>,
 }
 
 impl Default for RunsByStatus {
     fn default() -> Self {
         Self {
             active: (0, 0),
-            failed: RedBlackTreeSetSync::new_sync(),
-            passed: RedBlackTreeSetSync::new_sync(),
-            waiting: RedBlackTreeMapSync::new_sync(),
-            awaited: RedBlackTreeSetSync::new_sync(),
-            candidates: RedBlackTreeSetSync::new_sync(),
-            due: RedBlackTreeSetSync::new_sync(),
+            failed: SortedSet::default(),
+            passed: SortedSet::default(),
+            waiting: SortedMap::default(),
+            awaited: SortedSet::default(),
+            candidates: SortedSet::default(),
+            due: SortedSet::default(),
         }
     }
 }
@@ -62,9 +61,9 @@ impl RunsByStatus {
         let (was, is) = (old.and_then(due), new.and_then(due));
         if was != is {
             let of = |run: Option<&TestRun>, at: Option<Timestamp>| at.zip(run.map(|run| run.id));
-            of(old, was).map(|key| self.due.remove_mut(&key));
+            of(old, was).map(|key| self.due.remove(&key));
             if let Some(key) = of(new, is) {
-                self.due.insert_mut(key);
+                self.due.insert(key);
             }
         }
         let built = |run: Option<&TestRun>| {
@@ -72,9 +71,9 @@ impl RunsByStatus {
         };
         let (was, is) = (built(old), built(new));
         if was != is {
-            was.map(|key| self.candidates.remove_mut(&key));
+            was.map(|key| self.candidates.remove(&key));
             if let Some(key) = is {
-                self.candidates.insert_mut(key);
+                self.candidates.insert(key);
             }
         }
         let same = old.zip(new).is_some_and(|(old, new)| {
@@ -99,10 +98,10 @@ impl RunsByStatus {
         match run.status {
             RunStatus::Building | RunStatus::Testing => *self.counter(run) += 1,
             RunStatus::Passed => {
-                self.passed.insert_mut((run.number, run.id));
+                self.passed.insert((run.number, run.id));
             }
             RunStatus::Failed { .. } => {
-                self.failed.insert_mut((run.number, run.id));
+                self.failed.insert((run.number, run.id));
             }
             RunStatus::Cancelled { .. } => {}
         }
@@ -113,15 +112,15 @@ impl RunsByStatus {
         match run.status {
             RunStatus::Building | RunStatus::Testing => *self.counter(run) -= 1,
             RunStatus::Passed => {
-                if !self.passed.remove_mut(&key)
+                if !self.passed.remove(&key)
                     && let Some(pr) = self.waiting.get(&run.id).copied()
                 {
-                    self.waiting.remove_mut(&run.id);
-                    self.awaited.remove_mut(&(pr, key));
+                    self.waiting.remove(&run.id);
+                    self.awaited.remove(&(pr, key));
                 }
             }
             RunStatus::Failed { .. } => {
-                self.failed.remove_mut(&key);
+                self.failed.remove(&key);
             }
             RunStatus::Cancelled { .. } => {}
         }
@@ -150,9 +149,9 @@ impl RunsByStatus {
 
     /// Records that a passed run cannot land before this pull request changes.
     pub(super) fn wait(&mut self, run: Numbered, pr: PrNumber) {
-        if self.passed.remove_mut(&run) {
-            self.waiting.insert_mut(run.1, pr);
-            self.awaited.insert_mut((pr, run));
+        if self.passed.remove(&run) {
+            self.waiting.insert(run.1, pr);
+            self.awaited.insert((pr, run));
         }
     }
 
@@ -166,9 +165,9 @@ impl RunsByStatus {
             .map(|(_, run)| *run)
             .collect();
         for run in woken {
-            self.awaited.remove_mut(&(pr, run));
-            self.waiting.remove_mut(&run.1);
-            self.passed.insert_mut(run);
+            self.awaited.remove(&(pr, run));
+            self.waiting.remove(&run.1);
+            self.passed.insert(run);
         }
     }
 }

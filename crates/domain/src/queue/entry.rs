@@ -87,7 +87,7 @@ pub struct Entry {
     /// The pull request's number.
     pub pr: PrNumber,
     /// The pull request as last read from the host.
-    pub pull_request: PullRequest,
+    pub pull_request: Arc<PullRequest>,
     /// When `pull_request` was read from the host.
     pub seen_at: Timestamp,
     /// Its priority; lower goes first.

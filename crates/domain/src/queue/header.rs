@@ -1,6 +1,7 @@
 //! A queue without its entries and runs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::time::Timestamp;
@@ -40,7 +41,7 @@ pub struct Header {
     /// Its state.
     pub state: QueueState,
     /// Its settings.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// The target as last read.
     pub target: Target,
     /// The active landing, if any; at most one at a time.
@@ -99,7 +100,7 @@ pub struct Header {
 
 impl Header {
     /// The mode in force: during a mode switch, the old one.
-    pub const fn mode(&self) -> Mode {
+    pub fn mode(&self) -> Mode {
         match self.state.switching_from() {
             Some(from) => from,
             None => self.settings.mode,

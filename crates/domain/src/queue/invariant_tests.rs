@@ -229,7 +229,8 @@ fn a_lost_pull_request_is_detected() {
     let in_line = broken(&world, |parts| parts.entry(2).state = EntryState::NotReady);
     assert!(texts(&in_line).contains(&"Q3: #2 is NotReady".to_owned()), "{in_line:?}");
     let mut unlisted = world.queue.clone();
-    unlisted.line = unlisted.line.iter().skip(1).copied().collect();
+    let first = *unlisted.line.first().expect("an entry");
+    unlisted.line.remove(&first);
     assert!(texts(&check(&unlisted)).contains(&"Q3: 1 in order, 2 live".to_owned()));
     let ended = broken(&world, |parts| {
         let by = parts.entry(2).submitted_by.clone();

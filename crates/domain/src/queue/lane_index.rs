@@ -7,9 +7,8 @@
 use std::cmp::Reverse;
 use std::ops::Bound;
 
-use rpds::RedBlackTreeSetSync;
-
 use super::order::OrderKey;
+use super::sorted::SortedSet;
 use super::started::{Rank, exchange};
 use super::{Entry, EntryState, LinePosition, Mode, Queue, Settings, Targets, TestRun};
 
@@ -21,11 +20,11 @@ const MOST_OF_LANE: usize = 64;
 /// The places of entries by the hashes of their targets; `None` for entries with all targets, or with
 /// more than are indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Places(RedBlackTreeSetSync<(Option<u64>, OrderKey)>);
+struct Places(SortedSet<(Option<u64>, OrderKey)>);
 
 impl Default for Places {
     fn default() -> Self {
-        Self(RedBlackTreeSetSync::new_sync())
+        Self(SortedSet::default())
     }
 }
 
@@ -58,10 +57,10 @@ impl Places {
             return;
         }
         for mark in old.into_iter().flat_map(marks) {
-            self.0.remove_mut(&mark);
+            self.0.remove(&mark);
         }
         for mark in new.into_iter().flat_map(marks) {
-            self.0.insert_mut(mark);
+            self.0.insert(mark);
         }
     }
 
@@ -108,7 +107,7 @@ fn merged<T: Ord + Copy, I: Iterator<Item = T>>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LaneIndex {
     /// Entries in the line that some later entry cannot be built on.
-    obstacles: RedBlackTreeSetSync<OrderKey>,
+    obstacles: SortedSet<OrderKey>,
     /// Whether entries are also indexed by target: in a queue with batches in PARALLEL mode.
     by_target: bool,
     line: Places,
@@ -119,7 +118,7 @@ impl LaneIndex {
     /// The index of an empty queue with these settings.
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
-            obstacles: RedBlackTreeSetSync::new_sync(),
+            obstacles: SortedSet::default(),
             by_target: settings.batch && settings.mode == Mode::Parallel,
             line: Places::default(),
             obstacles_by_target: Places::default(),

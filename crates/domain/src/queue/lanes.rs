@@ -211,7 +211,7 @@ fn has_room_behind(queue: &Queue, failed: &TestRun) -> bool {
 }
 
 /// How many groups behind a failed run must have a result before its failure is final.
-pub(super) const fn failure_window(queue: &Queue) -> u32 {
+pub(super) fn failure_window(queue: &Queue) -> u32 {
     queue.header.settings.pending_failure_depth
 }
 
@@ -270,7 +270,8 @@ pub(super) fn contained<'a>(queue: &'a Queue, group: &[&'a Entry]) -> Contained<
             !in_group(&placed.entry)
                 && group.iter().any(|member| meet(Mode::Single, &placed.entry, member))
         };
-        let entries = ahead.map(|(_, placed)| placed).filter(has_run).filter(met).collect();
+        let mut entries = Vec::with_capacity(queue.started.count());
+        entries.extend(ahead.map(|(_, placed)| placed).filter(has_run).filter(met));
         return Contained { entries, under: None };
     }
     let mut under = Vec::new();
@@ -282,7 +283,8 @@ pub(super) fn contained<'a>(queue: &'a Queue, group: &[&'a Entry]) -> Contained<
     }
     let mut wanted = under.iter().peekable();
     let mut is_wanted = |rank: Rank| wanted.next_if_eq(&&rank).is_some();
-    let entries = ahead.filter(|(rank, _)| is_wanted(*rank)).map(|(_, placed)| placed).collect();
+    let mut entries = Vec::with_capacity(under.len());
+    entries.extend(ahead.filter(|(rank, _)| is_wanted(*rank)).map(|(_, placed)| placed));
     Contained { entries, under: (group.len() == 1).then_some(under) }
 }
 
@@ -355,15 +357,15 @@ pub(super) fn chain_of<'a>(queue: &'a Queue, contained: &[&Placed]) -> Option<&'
     let nearest = contained.last()?;
     let run = queue.run(nearest.entry.state.run()?)?;
     // Both are in line order, except for parts of a split batch that others stand between.
-    let mut prs = run.prs();
-    let contains_all = contained.iter().all(|it| prs.any(|pr| pr == it.entry.pr))
-        || (run.group.len() > 1
-            && contained.iter().all(|it| run.prs().any(|pr| pr == it.entry.pr)));
-    if !contains_all {
-        return None;
-    }
-    let live = run.prs().filter(|pr| queue.entry_of(*pr).is_some()).count();
-    (live == contained.len()).then_some(run)
+    let has_left = |pr: PrNumber| queue.entry_of(pr).is_none();
+    let mut rest = contained.iter().map(|it| it.entry.pr).peekable();
+    let only_these = run.prs().all(|pr| rest.next_if_eq(&pr).is_some() || has_left(pr));
+    let in_any_order = || {
+        run.group.len() > 1
+            && contained.iter().all(|it| run.prs().any(|pr| pr == it.entry.pr))
+            && run.prs().filter(|pr| !has_left(*pr)).count() == contained.len()
+    };
+    ((only_these && rest.peek().is_none()) || in_any_order()).then_some(run)
 }
 
 /// Whether every pull request that the run was built on has passed or left.

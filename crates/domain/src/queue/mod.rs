@@ -49,6 +49,7 @@ mod retry;
 mod run;
 mod settings;
 mod share;
+mod sorted;
 mod started;
 mod state;
 mod target_rules;

@@ -190,7 +190,7 @@ impl<'a> PolicyView<'a> {
     }
 
     /// The settings of the queue.
-    pub const fn settings(&self) -> &'a Settings {
+    pub fn settings(&self) -> &'a Settings {
         &self.queue.header.settings
     }
 

@@ -6,11 +6,10 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
-
 use crate::ids::{RunId, Sha};
 
 use super::order::OrderKey;
+use super::sorted::{SortedMap, SortedSet};
 use super::{Change, Entry, LinePosition, Queue, TestRun};
 
 /// The position of an entry that keeps its place in the line. Ranks sort like the line.
@@ -74,14 +73,14 @@ pub(super) struct Placed {
 /// The entries that have a rank.
 #[derive(Clone, Debug)]
 pub(super) struct Started {
-    places: RedBlackTreeMapSync<Rank, Placed>,
+    places: SortedMap<Rank, Arc<Placed>>,
     /// The runs with the ranks of their entries.
-    of_run: RedBlackTreeSetSync<(RunId, Rank)>,
+    of_run: SortedSet<(RunId, Rank)>,
     /// The ranks of entries without a run.
-    restarted: RedBlackTreeSetSync<Rank>,
+    restarted: SortedSet<Rank>,
     /// For each entry with a run in PARALLEL mode, what it depended on when the run was started,
     /// directly or through others, in line order. Some of it may have left since.
-    under: RedBlackTreeMapSync<Rank, Arc<[Rank]>>,
+    under: SortedMap<Rank, Arc<[Rank]>>,
     /// The number of entries that are bisected beside the line.
     pub(super) aside: usize,
 }
@@ -89,10 +88,10 @@ pub(super) struct Started {
 impl Default for Started {
     fn default() -> Self {
         Self {
-            places: RedBlackTreeMapSync::new_sync(),
-            of_run: RedBlackTreeSetSync::new_sync(),
-            restarted: RedBlackTreeSetSync::new_sync(),
-            under: RedBlackTreeMapSync::new_sync(),
+            places: SortedMap::default(),
+            of_run: SortedSet::default(),
+            restarted: SortedSet::default(),
+            under: SortedMap::default(),
             aside: 0,
         }
     }
@@ -136,10 +135,10 @@ impl Started {
             exchange(&mut self.of_run, was.tested(), is.tested());
             exchange(&mut self.restarted, was.restarted(), is.restarted());
             if let Some(rank) = was.rank.filter(|_| was.rank != is.rank || is.run.is_none()) {
-                self.under.remove_mut(&rank);
+                self.under.remove(&rank);
             }
             if let Some(rank) = was.rank.filter(|_| was.rank != is.rank) {
-                self.places.remove_mut(&rank);
+                self.places.remove(&rank);
                 if new.is_some() {
                     self.forget_above(rank);
                 }
@@ -154,7 +153,8 @@ impl Started {
             let change =
                 known.map_or_else(|| Arc::new(Change::of(entry)), |known| known.change.clone());
             let entry = entry.clone();
-            self.places.insert_mut(rank, Placed { entry, candidate, shares_run, change });
+            let placed = Placed { entry, candidate, shares_run, change };
+            self.places.insert(rank, Arc::new(placed));
         }
     }
 
@@ -165,6 +165,11 @@ impl Started {
         if self.under.range(places).any(|(_, under)| under.binary_search(&rank).is_ok()) {
             self.forget_under();
         }
+    }
+
+    /// The number of entries that have a rank.
+    pub(super) const fn count(&self) -> usize {
+        self.places.size()
     }
 
     /// The entry at this rank.
@@ -178,7 +183,7 @@ impl Started {
         rank: Option<Rank>,
     ) -> impl DoubleEndedIterator<Item = (Rank, &Placed)> {
         let last = rank.map_or(Bound::Unbounded, Bound::Excluded);
-        self.places.range((Bound::Unbounded, last)).map(|(rank, placed)| (*rank, placed))
+        self.places.range((Bound::Unbounded, last)).map(|(rank, placed)| (*rank, &**placed))
     }
 
     /// The entries behind this rank, or all of them for `None`, nearest first.
@@ -210,28 +215,24 @@ impl Started {
 
     /// Records what the entry at this rank depends on.
     pub(super) fn set_under(&mut self, rank: Rank, under: Arc<[Rank]>) {
-        self.under.insert_mut(rank, under);
+        self.under.insert(rank, under);
     }
 
     /// Forgets all dependencies, because the order or the targets of started entries have changed.
     pub(super) fn forget_under(&mut self) {
-        self.under = RedBlackTreeMapSync::new_sync();
+        self.under = SortedMap::default();
     }
 }
 
-pub(super) fn exchange<T: Ord + Copy>(
-    set: &mut RedBlackTreeSetSync<T>,
-    old: Option<T>,
-    new: Option<T>,
-) {
+pub(super) fn exchange<T: Ord + Copy>(set: &mut SortedSet<T>, old: Option<T>, new: Option<T>) {
     if old == new {
         return;
     }
     if let Some(old) = old {
-        set.remove_mut(&old);
+        set.remove(&old);
     }
     if let Some(new) = new {
-        set.insert_mut(new);
+        set.insert(new);
     }
 }
 

@@ -1,11 +1,7 @@
 //! The queue's state, and the states of pull requests as clients see them.
 
 use std::collections::BTreeMap;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
-
-use rpds::{HashTrieMapSync, RedBlackTreeMapSync, RedBlackTreeSetSync};
-use rustc_hash::FxHasher;
 
 use crate::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoId, RunId};
 use crate::time::Timestamp;
@@ -15,6 +11,7 @@ use super::ended::RunsByStatus;
 use super::host_health::HostHealth;
 use super::lane_index::LaneIndex;
 use super::order::OrderKey;
+use super::sorted::{SortedMap, SortedSet};
 use super::started::Started;
 use super::turns::Turns;
 use super::usage::Usage;
@@ -147,14 +144,14 @@ pub struct Queue {
     /// Everything but the collections.
     pub header: Header,
     /// The live entries.
-    entries: HashTrieMapSync<PrNumber, Arc<Entry>, Hashing>,
+    entries: SortedMap<PrNumber, Arc<Entry>>,
     /// Their numbers by id.
-    numbers: HashTrieMapSync<EntryId, PrNumber, Hashing>,
-    pub(super) line: RedBlackTreeSetSync<OrderKey>,
-    runs: RedBlackTreeMapSync<RunId, Arc<TestRun>>,
+    numbers: SortedMap<EntryId, PrNumber>,
+    pub(super) line: SortedSet<OrderKey>,
+    runs: SortedMap<RunId, Arc<TestRun>>,
     /// The pull requests that have left and that candidates of runs may contain, each with the number
     /// of the queue's sequence at that time.
-    left: RedBlackTreeMapSync<PrNumber, u64>,
+    left: SortedMap<PrNumber, u64>,
     /// The size of `left` at which entries that no run contains are removed from it.
     most_left: usize,
     pub(super) waiting: Waiting,
@@ -167,10 +164,6 @@ pub struct Queue {
 
 /// The least size at which the record of pull requests that have left is shortened.
 const MOST_LEFT: usize = 64;
-
-/// The hashing of keys: without a random seed, because the planner uses no randomness. Keys are distinct
-/// numbers and SHA-1 digests, so a hash that resists chosen keys is not needed.
-type Hashing = BuildHasherDefault<FxHasher>;
 
 /// Compares contents only: the indexes are not part of the value.
 impl PartialEq for Queue {
@@ -200,7 +193,7 @@ impl Queue {
                 branch,
                 state: QueueState::Running,
                 freeze: FreezeState::at(&settings.freezes, at),
-                settings,
+                settings: Arc::new(settings),
                 target: Target::default(),
                 landing: None,
                 off_target: Vec::new(),
@@ -235,11 +228,11 @@ impl Queue {
         let lanes = LaneIndex::new(&header.settings);
         let mut queue = Self {
             header,
-            entries: HashTrieMapSync::new_with_hasher_and_ptr_kind(Hashing::default()),
-            numbers: HashTrieMapSync::new_with_hasher_and_ptr_kind(Hashing::default()),
-            line: RedBlackTreeSetSync::new_sync(),
-            runs: RedBlackTreeMapSync::new_sync(),
-            left: RedBlackTreeMapSync::new_sync(),
+            entries: SortedMap::default(),
+            numbers: SortedMap::default(),
+            line: SortedSet::default(),
+            runs: SortedMap::default(),
+            left: SortedMap::default(),
             most_left: MOST_LEFT,
             waiting: Waiting::default(),
             started: Started::default(),
@@ -257,7 +250,7 @@ impl Queue {
         let ahead = queue.runs.values().flat_map(|run| run.ahead.iter().map(|(_, pr)| *pr));
         let left: Vec<PrNumber> = ahead.filter(|pr| queue.entry_of(*pr).is_none()).collect();
         for pr in left {
-            queue.left.insert_mut(pr, queue.header.sequence);
+            queue.left.insert(pr, queue.header.sequence);
         }
         queue
     }
@@ -311,7 +304,7 @@ impl Queue {
     }
 
     /// The mode in force: during a mode switch, the old one.
-    pub const fn mode(&self) -> Mode {
+    pub fn mode(&self) -> Mode {
         self.header.mode()
     }
 
@@ -321,13 +314,13 @@ impl Queue {
         let old_key = old.as_deref().map(OrderKey::of);
         if old_key != Some(key) {
             if let Some(old) = old_key {
-                self.line.remove_mut(&old);
+                self.line.remove(&old);
             }
-            self.line.insert_mut(key);
+            self.line.insert(key);
         }
         if old.is_none() {
-            self.numbers.insert_mut(entry.id, entry.pr);
-            self.left.remove_mut(&entry.pr);
+            self.numbers.insert(entry.id, entry.pr);
+            self.left.remove(&entry.pr);
         }
         let run = entry.state.run().and_then(|run| self.runs.get(&run)).map(AsRef::as_ref);
         self.lanes.replace(old.as_deref(), Some(&entry), run);
@@ -335,15 +328,15 @@ impl Queue {
         self.waiting.replace(old.as_deref(), Some(&entry));
         self.turns.replace(&self.header.settings, old.as_deref(), Some(&entry));
         self.by_status.wake(entry.pr);
-        self.entries.insert_mut(entry.pr, entry);
+        self.entries.insert(entry.pr, entry);
     }
 
     pub(super) fn remove_entry(&mut self, id: EntryId) {
         let Some(old) = self.shared_entry(id).cloned() else { return };
         let key = OrderKey::of(&old);
-        self.line.remove_mut(&key);
-        self.numbers.remove_mut(&old.id);
-        self.entries.remove_mut(&old.pr);
+        self.line.remove(&key);
+        self.numbers.remove(&old.id);
+        self.entries.remove(&old.pr);
         self.lanes.replace(Some(&old), None, None);
         self.started.replace(Some(&old), None, None);
         self.waiting.replace(Some(&old), None);
@@ -355,12 +348,12 @@ impl Queue {
     /// Records that runs may contain a pull request that has left. When the record has doubled,
     /// removes the pull requests that left before the oldest present run was started.
     fn note_left(&mut self, pr: PrNumber) {
-        self.left.insert_mut(pr, self.header.sequence);
+        self.left.insert(pr, self.header.sequence);
         if self.left.size() > self.most_left {
             let oldest = self.runs.values().map(|run| run.number).min().unwrap_or(u64::MAX);
             let before = self.left.iter().filter(|(_, left_at)| **left_at < oldest);
             for pr in before.map(|(pr, _)| *pr).collect::<Vec<_>>() {
-                self.left.remove_mut(&pr);
+                self.left.remove(&pr);
             }
             self.most_left = 2 * self.left.size().max(MOST_LEFT);
         }
@@ -383,7 +376,7 @@ impl Queue {
                 self.built(member.pr, &run);
             }
         }
-        self.runs.insert_mut(run.id, run);
+        self.runs.insert(run.id, run);
     }
 
     /// Updates the indexes of an entry whose run has changed.
@@ -397,7 +390,7 @@ impl Queue {
     pub(super) fn remove_run(&mut self, id: RunId) {
         if let Some(old) = self.runs.get(&id).cloned() {
             self.by_status.replace(Some(&old), None);
-            self.runs.remove_mut(&id);
+            self.runs.remove(&id);
         }
     }
 

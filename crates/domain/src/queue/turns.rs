@@ -5,21 +5,20 @@
 
 use std::collections::BTreeMap;
 
-use rpds::RedBlackTreeSetSync;
-
 use crate::ids::{EntryId, PrNumber};
 
 use super::order::OrderKey;
+use super::sorted::SortedSet;
 use super::{Entry, LinePosition, Priority, PullRequest, Queue, Settings, share};
 
 /// The turns of the entries that wait for their first run, by priority and author. Empty without fair
 /// share. It is a cache derived from the queue, not part of its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Turns(RedBlackTreeSetSync<(u32, String, u32, PrNumber)>);
+pub(super) struct Turns(SortedSet<(u32, String, u32, PrNumber)>);
 
 impl Default for Turns {
     fn default() -> Self {
-        Self(RedBlackTreeSetSync::new_sync())
+        Self(SortedSet::default())
     }
 }
 
@@ -53,10 +52,10 @@ impl Turns {
             return;
         }
         if let Some(old) = old {
-            self.0.remove_mut(&old);
+            self.0.remove(&old);
         }
         if let Some(new) = new {
-            self.0.insert_mut(new);
+            self.0.insert(new);
         }
     }
 

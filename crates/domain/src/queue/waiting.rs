@@ -4,28 +4,27 @@
 //! checked again only when that one changes. The indexes are a cache derived from the queue, not
 //! part of its state.
 
-use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
-
 use crate::ids::PrNumber;
 
 use super::order::OrderKey;
+use super::sorted::{SortedMap, SortedSet};
 use super::{Dependency, DependencyState, Entry, EntryState, LinePosition};
 
 /// The waiting entries of the line.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     /// Entries not known to be blocked, in line order.
-    open: RedBlackTreeSetSync<OrderKey>,
+    open: SortedSet<OrderKey>,
     /// Blocked entries: the blocker, and their own keys.
-    blocked: RedBlackTreeMapSync<PrNumber, (PrNumber, OrderKey)>,
+    blocked: SortedMap<PrNumber, (PrNumber, OrderKey)>,
     /// Pairs of blocker and blocked entry.
-    blockers: RedBlackTreeSetSync<(PrNumber, PrNumber)>,
+    blockers: SortedSet<(PrNumber, PrNumber)>,
     /// Entries held by a conflict: pairs of the entry ahead and the held one.
-    held: RedBlackTreeSetSync<(PrNumber, PrNumber)>,
+    held: SortedSet<(PrNumber, PrNumber)>,
     /// Pairs of a dependency that has not merged and the entry that depends on it.
-    dependents: RedBlackTreeSetSync<(Dependency, PrNumber)>,
+    dependents: SortedSet<(Dependency, PrNumber)>,
     /// The entries in the line with a dependency that was read and has not merged.
-    gated: RedBlackTreeSetSync<PrNumber>,
+    gated: SortedSet<PrNumber>,
     /// The number of entries that wait as parts of bisected batches.
     pub(super) parts: usize,
     /// The number of urgent entries in the line, whether they wait or not.
@@ -35,12 +34,12 @@ pub(super) struct Waiting {
 impl Default for Waiting {
     fn default() -> Self {
         Self {
-            open: RedBlackTreeSetSync::new_sync(),
-            blocked: RedBlackTreeMapSync::new_sync(),
-            blockers: RedBlackTreeSetSync::new_sync(),
-            held: RedBlackTreeSetSync::new_sync(),
-            dependents: RedBlackTreeSetSync::new_sync(),
-            gated: RedBlackTreeSetSync::new_sync(),
+            open: SortedSet::default(),
+            blocked: SortedMap::default(),
+            blockers: SortedSet::default(),
+            held: SortedSet::default(),
+            dependents: SortedSet::default(),
+            gated: SortedSet::default(),
             parts: 0,
             urgent: 0,
         }
@@ -110,18 +109,18 @@ impl Waiting {
     fn remove(&mut self, old: &Entry) {
         self.urgent -= usize::from(is_urgent(old));
         for it in old.unmerged_dependencies() {
-            self.dependents.remove_mut(&(it.on.clone(), old.pr));
-            self.gated.remove_mut(&old.pr);
+            self.dependents.remove(&(it.on.clone(), old.pr));
+            self.gated.remove(&old.pr);
         }
         if let EntryState::Pending { held_by: Some(holder), .. } = &old.state {
-            self.held.remove_mut(&(*holder, old.pr));
+            self.held.remove(&(*holder, old.pr));
         }
         if old.waits_in_line() {
             self.parts -= usize::from(old.part.is_some());
-            self.open.remove_mut(&OrderKey::of(old));
+            self.open.remove(&OrderKey::of(old));
             if let Some((by, _)) = self.blocked.get(&old.pr).copied() {
-                self.blocked.remove_mut(&old.pr);
-                self.blockers.remove_mut(&(by, old.pr));
+                self.blocked.remove(&old.pr);
+                self.blockers.remove(&(by, old.pr));
             }
         }
     }
@@ -129,25 +128,25 @@ impl Waiting {
     fn add(&mut self, new: &Entry) {
         self.urgent += usize::from(is_urgent(new));
         for it in new.unmerged_dependencies() {
-            self.dependents.insert_mut((it.on.clone(), new.pr));
+            self.dependents.insert((it.on.clone(), new.pr));
             if new.place != LinePosition::Outside && it.state != DependencyState::Unread {
-                self.gated.insert_mut(new.pr);
+                self.gated.insert(new.pr);
             }
         }
         if let EntryState::Pending { held_by: Some(holder), .. } = &new.state {
-            self.held.insert_mut((*holder, new.pr));
+            self.held.insert((*holder, new.pr));
         }
         if new.waits_in_line() {
             self.parts += usize::from(new.part.is_some());
-            self.open.insert_mut(OrderKey::of(new));
+            self.open.insert(OrderKey::of(new));
         }
     }
 
     /// Records that an entry is blocked by another one.
     pub(super) fn block(&mut self, key: OrderKey, pr: PrNumber, by: PrNumber) {
-        if self.open.remove_mut(&key) {
-            self.blocked.insert_mut(pr, (by, key));
-            self.blockers.insert_mut((by, pr));
+        if self.open.remove(&key) {
+            self.blocked.insert(pr, (by, key));
+            self.blockers.insert((by, pr));
         }
     }
 
@@ -156,10 +155,10 @@ impl Waiting {
         let all = (blocker, PrNumber(0))..=(blocker, PrNumber(u32::MAX));
         let woken: Vec<PrNumber> = self.blockers.range(all).map(|(_, pr)| *pr).collect();
         for pr in woken {
-            self.blockers.remove_mut(&(blocker, pr));
+            self.blockers.remove(&(blocker, pr));
             if let Some((_, key)) = self.blocked.get(&pr).copied() {
-                self.blocked.remove_mut(&pr);
-                self.open.insert_mut(key);
+                self.blocked.remove(&pr);
+                self.open.insert(key);
             }
         }
     }
@@ -168,9 +167,9 @@ impl Waiting {
     pub(super) fn wake_all(&mut self) {
         let blocked: Vec<OrderKey> = self.blocked.values().map(|(_, key)| *key).collect();
         for key in blocked {
-            self.open.insert_mut(key);
+            self.open.insert(key);
         }
-        self.blocked = RedBlackTreeMapSync::new_sync();
-        self.blockers = RedBlackTreeSetSync::new_sync();
+        self.blocked = SortedMap::default();
+        self.blockers = SortedSet::default();
     }
 }

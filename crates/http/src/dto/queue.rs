@@ -173,7 +173,7 @@ impl SettingsReply {
         Self {
             state: words.word(header.state.name().as_str()),
             branch: header.branch.to_string(),
-            settings: header.settings.clone(),
+            settings: Settings::clone(&header.settings),
             words,
             paused_by,
             paused_reason,

@@ -85,7 +85,7 @@ impl World {
                     complaints.push(format!("the targets of #{pr} were never computed"));
                 }
                 let ready = missing.is_none();
-                if ready || entry.pull_request != shown {
+                if ready || *entry.pull_request != shown {
                     complaints.push(format!("Q8: #{pr} is ready and waits: {:?}", entry.state));
                 }
             }

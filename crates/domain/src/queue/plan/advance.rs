@@ -90,14 +90,14 @@ pub(super) fn admit(builder: &mut TransitionBuilder, id: EntryId) {
     }
     let turn = turns::next(queue, &entry.pull_request, entry.priority);
     let (at, number) = (builder.at, builder.number());
-    builder.change_entry(id, |entry| {
+    quota::entered(builder, &entry);
+    let enter = |entry: &mut Entry| {
         entry.place = LinePosition::Waiting { since: at, number, turn };
         entry.entered_line_at = Some(at);
-    });
-    quota::entered(builder, &entry);
+    };
     let reason = QueuedReason::NowReady;
     let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
-    builder.move_entry(id, to, Because::new(reason, &Actor::Queue));
+    builder.change_and_move(id, enter, to, Because::new(reason, &Actor::Queue));
     if let Some(overtaken) = builder.entry(id).and_then(|it| turns::overtaken(&builder.queue, &it))
     {
         builder.decision(Decision::Overtook { pr: entry.pr, overtaken });

@@ -163,10 +163,22 @@ impl TransitionBuilder {
 
     /// Moves an entry to another state, and records the decision and the event.
     pub(super) fn move_entry(&mut self, id: EntryId, to: EntryState, because: Because<'_>) {
+        self.change_and_move(id, |_| {}, to, because);
+    }
+
+    /// Changes an entry and then moves it to another state.
+    pub(super) fn change_and_move(
+        &mut self,
+        id: EntryId,
+        change: impl FnOnce(&mut Entry),
+        to: EntryState,
+        because: Because<'_>,
+    ) {
         let Some(entry) = self.entry(id) else { return };
         let from = entry.state.name();
-        self.emit(&entry, Some(from), &to, because);
         let mut entry = Arc::unwrap_or_clone(entry);
+        change(&mut entry);
+        self.emit(&entry, Some(from), &to, because);
         self.left_runs.extend(entry.state.run());
         if to.name() != from {
             entry.state_changed_at = self.at;
@@ -247,7 +259,14 @@ impl TransitionBuilder {
 
     /// Ends a run with a result or as cancelled, and stops checks that may still run.
     pub(super) fn end_run(&mut self, id: RunId, status: RunStatus) {
-        let Some(run) = self.run(id).filter(|run| run.status.is_running()) else { return };
+        if let Some(run) = self.run(id).filter(|run| run.status.is_running()) {
+            self.end_changed_run(Arc::unwrap_or_clone(run), status);
+        }
+    }
+
+    /// The same for a running run that has changed.
+    pub(super) fn end_changed_run(&mut self, mut run: TestRun, status: RunStatus) {
+        let id = run.id;
         if run.status == RunStatus::Testing && status != RunStatus::Passed {
             let is_open = run.checks.is_empty()
                 || run.checks.iter().any(|check| check.conclusion.is_none())
@@ -260,11 +279,9 @@ impl TransitionBuilder {
             self.decision(Decision::RunCancelled { run: id, reason: *reason });
         }
         quota::tested(self, &run, &status);
-        let at = self.at;
-        self.change_run(id, |run| {
-            run.status = status;
-            run.ended_at = Some(at);
-        });
+        run.status = status;
+        run.ended_at = Some(self.at);
+        self.put_run(run);
         self.left_runs.insert(id);
     }
 

@@ -6,9 +6,9 @@ use crate::ids::{EntryId, PrNumber, RunId, Sha};
 
 use super::super::retry::{Verdict, described};
 use super::super::{
-    Actor, CheckCause, CheckReport, CheckStatus, Culprit, Decision, EntryState, Evidence, Exit,
-    ExternalReport, FailureCause, IgnoredBecause, PassReason, Proven, Queue, Refusal, RetryClass,
-    RunStatus, TestFailure, TestRun, lanes,
+    Actor, CheckCause, CheckReport, CheckStatus, Culprit, Decision, Entry, EntryState, Evidence,
+    Exit, ExternalReport, FailureCause, IgnoredBecause, PassReason, Proven, Queue, Refusal,
+    RetryClass, RunStatus, TestFailure, TestRun, lanes,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave, red, retry, timeouts, window};
@@ -124,9 +124,11 @@ fn conclude(builder: &mut TransitionBuilder, mut run: TestRun) {
     let failed: Vec<String> = run.failures().map(described).collect();
     let (done, of) = run.progress();
     if failed.is_empty() {
-        builder.put_run(run);
-        if of > 0 && done == of {
-            pass(builder, id, PassReason::OwnRun);
+        if of > 0 && done == of && run.status.is_running() {
+            builder.end_changed_run(run, RunStatus::Passed);
+            passed(builder, id, PassReason::OwnRun);
+        } else {
+            builder.put_run(run);
         }
         return;
     }
@@ -167,6 +169,11 @@ fn note(run: &mut TestRun, report: &CheckReport, read: bool) -> bool {
 /// Marks a run and its group as passed; the success may absolve failures ahead.
 pub(super) fn pass(builder: &mut TransitionBuilder, id: RunId, reason: PassReason) {
     builder.end_run(id, RunStatus::Passed);
+    passed(builder, id, reason);
+}
+
+/// Marks the group of a passed run as passed.
+fn passed(builder: &mut TransitionBuilder, id: RunId, reason: PassReason) {
     timeouts::passed(builder, id);
     let proven = builder.run(id).and_then(|run| {
         let tree = run.candidate.as_ref()?.tree.clone();
@@ -174,9 +181,9 @@ pub(super) fn pass(builder: &mut TransitionBuilder, id: RunId, reason: PassReaso
         Some(Proven { tree, statuses: run.required.as_ref()?.names.clone(), with })
     });
     for entry in testing(builder, id) {
-        builder.change_entry(entry, |entry| entry.proven.clone_from(&proven));
+        let prove = |entry: &mut Entry| entry.proven.clone_from(&proven);
         let to = EntryState::TestsPassed { run: id, reason };
-        builder.move_entry(entry, to, Because::new(reason, &Actor::Queue));
+        builder.change_and_move(entry, prove, to, Because::new(reason, &Actor::Queue));
     }
     bisect::absolve(builder, id);
 }

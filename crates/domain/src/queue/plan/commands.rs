@@ -49,7 +49,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
     let entry = Entry {
         id: builder.queue.entry_id(pr),
         pr,
-        pull_request: pull_request.clone(),
+        pull_request: Arc::new(pull_request.clone()),
         seen_at: submission.read_at,
         priority: submission.priority.unwrap_or(Priority::DEFAULT),
         no_batch: submission.no_batch.unwrap_or(false),
@@ -236,7 +236,7 @@ fn update(
         }
         (next, None) => next,
     };
-    if settings != header.settings {
+    if settings != *header.settings {
         let has_other_freezes = settings.freezes != header.settings.freezes;
         let other_dependencies =
             settings.dependencies_enabled != header.settings.dependencies_enabled;
@@ -245,7 +245,7 @@ fn update(
         let has_other_rules = settings.impacted_target_rules
             != header.settings.impacted_target_rules
             || settings.merge_method != header.settings.merge_method;
-        builder.queue.header.settings = settings;
+        builder.queue.header.settings = Arc::new(settings);
         builder.queue.index_lanes();
         if has_other_shares {
             advance::turns_changed(builder);

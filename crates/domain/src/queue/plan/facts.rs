@@ -1,5 +1,7 @@
 //! Facts: dispatch, and the facts about pull requests, outages and time.
 
+use std::sync::Arc;
+
 use super::super::{
     Actor, CancelReason, Decision, Dependency, DependencyState, EntryState, Exit, Fact,
     FailureCause, HostTrouble, IgnoredBecause, MergeReason, PrState, PullRequest, PullRequestState,
@@ -99,7 +101,7 @@ pub(super) fn pull_request_seen(
         }
         return;
     };
-    if entry.pull_request == *seen {
+    if *entry.pull_request == *seen {
         return builder.ignored(IgnoredBecause::Known);
     }
     if read_at < entry.seen_at {
@@ -115,7 +117,7 @@ pub(super) fn pull_request_seen(
         advance::turn_changed(builder, id, entry.priority, seen);
     }
     builder.change_entry(id, |entry| {
-        entry.pull_request = seen.clone();
+        entry.pull_request = Arc::new(seen.clone());
         entry.seen_at = read_at;
     });
     let in_line = entry.state.name() != PrState::NotReady;

@@ -98,25 +98,24 @@ pub(super) fn candidate_built(
         }
         return builder.ignored(IgnoredBecause::NoSuchRun);
     };
-    builder.change_run(id, |run| {
-        run.candidate = Some(candidate.clone());
-        run.composition = composition.cloned();
-    });
+    let mut built = TestRun::clone(&run);
+    built.candidate = Some(candidate.clone());
+    built.composition = composition.cloned();
     let own = builder.queue.header.settings.required_statuses.clone();
     let required = match required_statuses(own, statuses) {
         Ok(required) => required,
         Err((reason, words)) => {
+            builder.put_run(built);
             return fail_group(builder, id, reason, &Culprit::TargetBranch, &[words]);
         }
     };
     let (names, external) = (required.names.clone(), required.external.clone());
-    let at = builder.at;
-    builder.change_run(id, |run| {
-        run.required = Some(required);
-        run.status = RunStatus::Testing;
-        run.built_at = Some(at);
-    });
-    timeouts::built(builder, id);
+    built.required = Some(required);
+    built.status = RunStatus::Testing;
+    built.built_at = Some(builder.at);
+    built.deadline = timeouts::built(builder);
+    built.first_check_at = None;
+    builder.put_run(built);
     builder.emit_candidate(id);
     if tree_is_proven(builder, &run, candidate, &names) {
         return checks::pass(builder, id, PassReason::SameTree);

@@ -124,7 +124,11 @@ pub(super) fn run_again(builder: &mut TransitionBuilder, id: RunId, retry: Retry
     let header = &mut builder.queue.header;
     header.retried.retain(|at| *at > hour_ago);
     header.retried.push(builder.at);
-    timeouts::built(builder, id);
+    let due = timeouts::built(builder);
+    builder.change_run(id, |run| {
+        run.deadline = due;
+        run.first_check_at = None;
+    });
     let prs = run.group.iter().map(|member| member.pr).collect();
     let again = retry.failed.clone();
     builder.decision(Decision::Retried { run: id, prs, retry });

@@ -170,13 +170,14 @@ fn opening(
         branch: branch.clone(),
         direct,
     };
-    let ahead = contained.iter().map(|placed| Some((placed.entry.state.run()?, placed.entry.pr)));
+    let mut ahead = Vec::with_capacity(contained.len());
+    ahead.extend(contained.iter().filter_map(|it| Some((it.entry.state.run()?, it.entry.pr))));
     let run = TestRun {
         id,
         number,
         bisection,
         group: group.iter().map(|entry| member(entry)).collect(),
-        ahead: ahead.flatten().collect(),
+        ahead: ahead.into(),
         base,
         root,
         direct,
@@ -218,13 +219,15 @@ fn record_dependencies(
 
 /// Moves an entry to TESTING and fixes its place in the line.
 fn begin(builder: &mut TransitionBuilder, entry: &Entry, run: RunId, number: u64, at: usize) {
-    if let LinePosition::Waiting { .. } | LinePosition::Outside = entry.place {
-        // Later members get later numbers, so a batch keeps its order.
-        let number = if at == 0 { number } else { builder.number() };
-        turns::start(&mut builder.queue, entry);
-        builder.change_entry(entry.id, |entry| entry.place = LinePosition::Anchored { number });
-    }
-    bisect::started(builder, entry, run);
+    let place = match entry.place {
+        LinePosition::Waiting { .. } | LinePosition::Outside => {
+            // Later members get later numbers, so a batch keeps its order.
+            let number = if at == 0 { number } else { builder.number() };
+            turns::start(&mut builder.queue, entry);
+            LinePosition::Anchored { number }
+        }
+        LinePosition::Front { .. } | LinePosition::Anchored { .. } => entry.place,
+    };
     let was_held_by = match &entry.state {
         EntryState::Pending { was_held_by, .. } => *was_held_by,
         EntryState::NotReady
@@ -234,7 +237,9 @@ fn begin(builder: &mut TransitionBuilder, entry: &Entry, run: RunId, number: u64
         | EntryState::Ended(_) => None,
     };
     let to = EntryState::Testing { run, was_held_by };
-    builder.move_entry(entry.id, to, Because::new(Reason::Started, &Actor::Queue));
+    let because = Because::new(Reason::Started, &Actor::Queue);
+    builder.change_and_move(entry.id, |entry| entry.place = place, to, because);
+    bisect::started(builder, entry, run);
 }
 
 /// The candidates of the runs that test these entries, each once.
@@ -245,12 +250,13 @@ fn candidates_of(contained: &[&Placed]) -> Vec<Ahead> {
         let none_shared = !shares && shared.is_empty();
         none_shared || shared.insert(run)
     };
-    contained
+    let runs = contained
         .iter()
         .filter_map(|placed| Some((placed, placed.entry.state.run()?)))
-        .filter(|(placed, run)| is_first(*run, placed.shares_run))
-        .filter_map(|(placed, run)| Some(Ahead { run, sha: placed.candidate.clone()? }))
-        .collect()
+        .filter(|(placed, run)| is_first(*run, placed.shares_run));
+    let mut ahead = Vec::with_capacity(contained.len());
+    ahead.extend(runs.filter_map(|(it, run)| Some(Ahead { run, sha: it.candidate.clone()? })));
+    ahead
 }
 
 fn member(entry: &Entry) -> Member {

@@ -134,7 +134,7 @@ pub(super) fn apply_rules(builder: &mut TransitionBuilder) {
 
 impl Header {
     /// Whether the queue computes the targets of pull requests for which none are reported.
-    pub const fn computes_targets(&self) -> bool {
+    pub fn computes_targets(&self) -> bool {
         !self.settings.impacted_target_rules.is_empty()
     }
 

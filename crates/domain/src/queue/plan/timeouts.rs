@@ -2,7 +2,7 @@
 //! for that start is bounded, too: a job that CI has queued is slow, and has not failed.
 
 use crate::ids::RunId;
-use crate::time::Span;
+use crate::time::{Span, Timestamp};
 
 use super::super::{Header, TestFailure, TestRun};
 use super::builder::TransitionBuilder;
@@ -39,20 +39,16 @@ fn test_timeout(header: &Header) -> Option<TestTimeout> {
     Some(TestTimeout { span, automatic: true })
 }
 
-/// Sets the deadline of a run whose checks can start now, or start again. A check that is never
+/// The deadline of a run whose checks can start now, or start again. A check that is never
 /// reported may not exist, so that silence counts as running, unless the timeout is automatic and
 /// may be shorter than the time to the first report.
-pub(super) fn built(builder: &mut TransitionBuilder, id: RunId) {
+pub(super) fn built(builder: &TransitionBuilder) -> Option<Timestamp> {
     let header = &builder.queue.header;
     let start = Span::minutes(header.settings.start_timeout_minutes);
-    let due = test_timeout(header).map(|timeout| {
+    test_timeout(header).map(|timeout| {
         let wait = if timeout.automatic { start } else { Span::ZERO };
         builder.at.plus(wait).plus(timeout.span)
-    });
-    builder.change_run(id, |run| {
-        run.deadline = due;
-        run.first_check_at = None;
-    });
+    })
 }
 
 /// Sets the deadline of a run once CI has queued its checks, or the first of them has started.

@@ -54,7 +54,7 @@ pub(super) fn end(builder: &mut TransitionBuilder) {
 }
 
 fn resize(builder: &mut TransitionBuilder, to: u32, run: RunId) {
-    let Settings { window_floor, concurrency, .. } = builder.queue.header.settings;
+    let Settings { window_floor, concurrency, .. } = *builder.queue.header.settings;
     let to = to.clamp(window_floor.min(concurrency), concurrency);
     let from = limit(&builder.queue);
     if from != to {
