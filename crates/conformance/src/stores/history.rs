@@ -206,6 +206,6 @@ pub async fn history_is_for_its_own_organization(stores: &Stores) {
         .await
         .expect("entries")
         .pop()
-        .map(|entry| entry.pull_request.head);
+        .map(|entry| entry.pull_request.head.clone());
     assert!(head.is_some(), "its own organization has");
 }

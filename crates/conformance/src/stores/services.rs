@@ -6,7 +6,7 @@ use signalbox_domain::ids::{BranchName, TokenId};
 use signalbox_domain::ports::Stores;
 use signalbox_domain::queue::{
     CheckConclusion, Command, DirectMergeMode, Input, MergeMethod, OptimizationMode,
-    RequestedState, SettingsPatch, TestBranchConstructionMode,
+    RequestedState, Settings, SettingsPatch, TestBranchConstructionMode,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
@@ -85,12 +85,12 @@ pub async fn concurrent_updates_are_not_lost(stores: &Stores) {
         compatibility: Compatibility::V1Live,
         source: None,
     });
-    let mut expected = sample.world.queue.header.settings.clone();
+    let mut expected = Settings::clone(&sample.world.queue.header.settings);
     let mut updates: Vec<_> = patches().into_iter().map(|patch| (patch, None)).collect();
     for (patch, _) in &updates {
         expected = patch.applied_to(&expected).expect("within bounds");
     }
-    assert_ne!(expected, sample.world.queue.header.settings);
+    assert_ne!(expected, *sample.world.queue.header.settings);
     updates.push((SettingsPatch::default(), Some(RequestedState::Draining)));
     let count = updates.len();
     let tasks: Vec<_> = updates
@@ -105,7 +105,7 @@ pub async fn concurrent_updates_are_not_lost(stores: &Stores) {
                     QueueChange { settings: patch.clone(), state, ..QueueChange::default() };
                 let after = server.update_queue(&caller, &repo, &main, change).await;
                 let after = after.expect("not refused").header.settings.clone();
-                assert_eq!(patch.applied_to(&after).expect("within bounds"), after);
+                assert_eq!(patch.applied_to(&after).expect("within bounds"), *after);
             })
         })
         .collect();
@@ -113,7 +113,7 @@ pub async fn concurrent_updates_are_not_lost(stores: &Stores) {
         task.await.expect("an update that shows in its own reply");
     }
     let (queue, _) = sample.load().await;
-    assert_eq!(queue.header.settings, expected);
+    assert_eq!(*queue.header.settings, expected);
     assert_eq!(queue.header.state.name().as_str(), "DRAINING");
     let journal = stores.queue.reads.journal(sample.queue, 0, 1_000).await.expect("a journal");
     let of_updates = |input: &Input| matches!(input, Input::Command(Command::Update { .. }));

@@ -16,7 +16,7 @@ use super::{RunStatus, TestRun};
 pub(super) type Numbered = (u64, RunId);
 
 /// The runs by status.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RunsByStatus {
     /// The active runs: of the main line, and of bisections.
     pub(super) active: (u32, u32),
@@ -32,20 +32,6 @@ pub(super) struct RunsByStatus {
     candidates: SortedSet<(Sha, RunId)>,
     /// When each active run times out, or its silent statuses are recorded.
     due: SortedSet<(Timestamp, RunId)>,
-}
-
-impl Default for RunsByStatus {
-    fn default() -> Self {
-        Self {
-            active: (0, 0),
-            failed: SortedSet::default(),
-            passed: SortedSet::default(),
-            waiting: SortedMap::default(),
-            awaited: SortedSet::default(),
-            candidates: SortedSet::default(),
-            due: SortedSet::default(),
-        }
-    }
 }
 
 /// When an active run needs attention.

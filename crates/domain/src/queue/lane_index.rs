@@ -19,14 +19,8 @@ const MOST_OF_LANE: usize = 64;
 
 /// The places of entries by the hashes of their targets; `None` for entries with all targets, or with
 /// more than are indexed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Places(SortedSet<(Option<u64>, OrderKey)>);
-
-impl Default for Places {
-    fn default() -> Self {
-        Self(SortedSet::default())
-    }
-}
 
 /// The hashes of an entry's targets; `None` for all targets, or for more than are indexed.
 fn hashes(entry: &Entry) -> Option<&[u64]> {

@@ -78,14 +78,14 @@ proptest! {
     #[test]
     fn like_the_map_of_the_standard_library(
         steps in keys(),
-        kept_at in 0..400_usize,
+        kept_at in 0..400_u32,
         ranges in proptest::collection::vec((0..3_u8, 0..700_u16, 0..3_u8, 0..700_u16, 0..6_usize), 8),
         from_front in any::<bool>(),
     ) {
         let (mut map, mut model) = (SortedMap::default(), BTreeMap::new());
         let mut kept = (map.clone(), model.clone());
         for (number, (inserts, key)) in (0_u32..).zip(steps.iter().copied()) {
-            if number as usize == kept_at {
+            if number == kept_at {
                 kept = (map.clone(), model.clone());
             }
             if inserts {

@@ -71,7 +71,7 @@ pub(super) struct Placed {
 }
 
 /// The entries that have a rank.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Started {
     places: SortedMap<Rank, Arc<Placed>>,
     /// The runs with the ranks of their entries.
@@ -83,18 +83,6 @@ pub(super) struct Started {
     under: SortedMap<Rank, Arc<[Rank]>>,
     /// The number of entries that are bisected beside the line.
     pub(super) aside: usize,
-}
-
-impl Default for Started {
-    fn default() -> Self {
-        Self {
-            places: SortedMap::default(),
-            of_run: SortedSet::default(),
-            restarted: SortedSet::default(),
-            under: SortedMap::default(),
-            aside: 0,
-        }
-    }
 }
 
 /// What an entry contributes to the sets.

@@ -193,11 +193,14 @@ impl TargetSet {
         let mut filter = [0_u64; FILTER_WORDS];
         for hash in &*self.hashes {
             let (word, bit) = place(*hash);
-            filter[word] |= bit;
+            if let Some(word) = filter.get_mut(word) {
+                *word |= bit;
+            }
         }
         long.hashes.iter().enumerate().any(|(of, hash)| {
             let (word, bit) = place(*hash);
-            filter[word] & bit != 0 && long.has_searched(of, self)
+            let may_be_here = filter.get(word).is_some_and(|word| word & bit != 0);
+            may_be_here && long.has_searched(of, self)
         })
     }
 

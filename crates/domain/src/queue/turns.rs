@@ -13,14 +13,8 @@ use super::{Entry, LinePosition, Priority, PullRequest, Queue, Settings, share};
 
 /// The turns of the entries that wait for their first run, by priority and author. Empty without fair
 /// share. It is a cache derived from the queue, not part of its state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turns(SortedSet<(u32, String, u32, PrNumber)>);
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self(SortedSet::default())
-    }
-}
 
 impl Turns {
     /// The index of these entries.

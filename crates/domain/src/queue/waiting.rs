@@ -11,7 +11,7 @@ use super::sorted::{SortedMap, SortedSet};
 use super::{Dependency, DependencyState, Entry, EntryState, LinePosition};
 
 /// The waiting entries of the line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     /// Entries not known to be blocked, in line order.
     open: SortedSet<OrderKey>,
@@ -29,21 +29,6 @@ pub(super) struct Waiting {
     pub(super) parts: usize,
     /// The number of urgent entries in the line, whether they wait or not.
     pub(super) urgent: usize,
-}
-
-impl Default for Waiting {
-    fn default() -> Self {
-        Self {
-            open: SortedSet::default(),
-            blocked: SortedMap::default(),
-            blockers: SortedSet::default(),
-            held: SortedSet::default(),
-            dependents: SortedSet::default(),
-            gated: SortedSet::default(),
-            parts: 0,
-            urgent: 0,
-        }
-    }
 }
 
 /// Whether an entry is in the line and urgent.
