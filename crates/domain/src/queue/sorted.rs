@@ -9,10 +9,10 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-/// The most items or children of a node.
-const MOST: usize = 16;
+/// The most items or children of a node. Small in tests, so that few items make a deep tree.
+const MOST: usize = if cfg!(test) { 4 } else { 16 };
 /// A node with fewer is merged with its neighbor if both fit into one.
-const FEW: usize = MOST / 4;
+const FEW: usize = MOST / 4 + 1;
 
 enum Node<K, V> {
     Leaf(Vec<(K, V)>),
@@ -199,7 +199,13 @@ fn merge<K: Ord + Clone, V: Clone>(children: &mut Vec<Child<K, V>>, second: usiz
     }
     match (Arc::make_mut(&mut one.node), &*other.node) {
         (Node::Leaf(items), Node::Leaf(others)) => items.extend_from_slice(others),
-        (Node::Inner(items), Node::Inner(others)) => items.extend_from_slice(others),
+        (Node::Inner(items), Node::Inner(others)) => {
+            // Its own key was not used, and smaller ones may have been inserted.
+            let first =
+                others.first().map(|first| Child { from: other.from.clone(), ..first.clone() });
+            items.extend(first);
+            items.extend_from_slice(others.get(1..).unwrap_or_default());
+        }
         (Node::Leaf(_), Node::Inner(_)) | (Node::Inner(_), Node::Leaf(_)) => return,
     }
     one.size += other.size;

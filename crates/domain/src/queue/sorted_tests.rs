@@ -60,6 +60,23 @@ fn check(map: &SortedMap<u16, u32>, model: &BTreeMap<u16, u32>) {
     assert_eq!((map.size(), map.is_empty()), (model.len(), model.is_empty()));
     assert!(map.iter().eq(model.iter()) && map.iter().rev().eq(model.iter().rev()));
     assert_eq!(map.first(), model.first_key_value());
+    assert!(model.iter().all(|(key, value)| map.get(key) == Some(value)));
+}
+
+/// Runs of neighboring keys that are inserted or removed, in either direction, so that nodes empty,
+/// fill again from below, and merge.
+fn runs() -> impl Strategy<Value = Vec<(bool, u16)>> {
+    let run = (any::<bool>(), 0..200_u16, 1..40_u16, any::<bool>()).prop_map(
+        |(inserts, from, many, is_upward)| {
+            let mut keys: Vec<(bool, u16)> =
+                (from..from + many).map(|key| (inserts, key)).collect();
+            if !is_upward {
+                keys.reverse();
+            }
+            keys
+        },
+    );
+    proptest::collection::vec(run, 1..60).prop_map(|runs: Vec<Vec<(bool, u16)>>| runs.concat())
 }
 
 /// The keys of many steps: increasing, decreasing, or in any order.
@@ -70,6 +87,27 @@ fn keys() -> impl Strategy<Value = Vec<(bool, u16)>> {
     let down = down.prop_map(|most| (0..most).rev().map(|key| (true, key)).collect());
     proptest::collection::vec(prop_oneof![3 => any, 1 => up, 1 => down], 1..4)
         .prop_map(|parts: Vec<Vec<(bool, u16)>>| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_key_is_found_after_each_step(steps in runs()) {
+        let (mut map, mut model) = (SortedMap::default(), BTreeMap::new());
+        for (number, (inserts, key)) in (0_u32..).zip(steps) {
+            if inserts {
+                map.insert(key, number);
+                model.insert(key, number);
+            } else {
+                prop_assert_eq!(map.remove(&key), model.remove(&key).is_some(), "{}", key);
+            }
+            if number % 8 == 0 {
+                check(&map, &model);
+            }
+        }
+        check(&map, &model);
+    }
 }
 
 proptest! {
