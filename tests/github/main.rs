@@ -140,6 +140,12 @@ async fn a_fork_reports_its_targets_once_and_only_for_its_own_commit() {
     assert_eq!(report("x", &topic.head).await, 401, "that is no run");
     assert_eq!(report("1", &topic.head).await, 200);
     assert_eq!(report("1", &topic.head).await, 401, "a run vouches once");
+    // Each look-up is a call of the host, and each address has its share of these.
+    let looked_up = || double.log().iter().filter(|it| it.path.contains("/actions/runs/")).count();
+    for _ in looked_up()..10 {
+        assert_eq!(report("9", &topic.head).await, 401);
+    }
+    assert_eq!((report("9", &topic.head).await, looked_up()), (503, 10));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -136,4 +136,7 @@ async fn an_invalid_return_does_not_sign_in() {
         assert!(reply.body.contains(words), "{query}: {}", reply.body);
         assert!(reply.header("set-cookie").is_none(), "{query}");
     }
+    let from = std::net::IpAddr::from([192, 0, 2, 1]);
+    let counted = house.pages.authenticator.refusals(from);
+    assert_eq!(counted, 5, "all but the one that the provider could not answer");
 }
