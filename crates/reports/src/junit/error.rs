@@ -93,4 +93,5 @@ impl JunitError {
 pub(super) enum Stop {
     Limit(Limit, u64),
     Declaration,
+    UnknownMarkup,
 }

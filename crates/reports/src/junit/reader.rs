@@ -148,6 +148,9 @@ impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
         match source.stop() {
             Some(Stop::Limit(limit, most)) => return self.over(limit, most),
             Some(Stop::Declaration) => return JunitError::Declaration { at: self.markup() },
+            Some(Stop::UnknownMarkup) => {
+                return self.malformed("`<!` that starts no comment, CDATA section or declaration");
+            }
             None => {}
         }
         match error {

@@ -2,7 +2,8 @@
 //!
 //! The parser keeps one piece of markup or text in memory at a time, however long it is. This
 //! reader is what makes memory independent of the file: it finds where pieces start and end, drops
-//! what goes beyond a limit in texts, and stops at tags that are too long and at declarations.
+//! what goes beyond a limit in texts, and stops at tags that are too long, at declarations and at
+//! markup that it does not know.
 
 use std::io::{self, BufRead, Read};
 
@@ -15,8 +16,10 @@ use super::lines::{Lines, count};
 use super::text::last_boundary;
 
 const BUFFER_BYTES: usize = 128 * 1024;
-/// The longest opening of a piece of markup, `<![CDATA[`.
-const OPENING_BYTES: usize = 9;
+const COMMENT: &[u8] = b"<!--";
+const CDATA: &[u8] = b"<![CDATA[";
+/// The longest opening of a piece of markup.
+const OPENING_BYTES: usize = CDATA.len();
 
 /// Where in the XML the reader is.
 #[derive(Clone, Copy, Debug)]
@@ -187,16 +190,22 @@ impl<R: Read> Source<R> {
         }
         self.markup = self.position();
         let available = self.available();
-        let (state, bytes) = if available.starts_with(b"<![CDATA[") {
-            (State::Cdata { passed: 0 }, OPENING_BYTES)
-        } else if available.starts_with(b"<!--") {
-            (State::Comment, 4)
+        let (state, bytes) = if available.starts_with(CDATA) {
+            (State::Cdata { passed: 0 }, CDATA.len())
+        } else if available.starts_with(COMMENT) {
+            (State::Comment, COMMENT.len())
         } else if available.starts_with(b"<?") {
             (State::Instruction { passed: 0 }, 2)
         } else if available.get(1) == Some(&b'!')
             && available.get(2).is_some_and(u8::is_ascii_alphabetic)
         {
             return Err(self.stopped(Stop::Declaration));
+        } else if available.get(1) == Some(&b'!')
+            && !CDATA.starts_with(available)
+            && !COMMENT.starts_with(available)
+        {
+            // The parser would collect everything up to its end.
+            return Err(self.stopped(Stop::UnknownMarkup));
         } else {
             (State::Tag { passed: 0, quote: None }, 1)
         };
@@ -292,5 +301,58 @@ impl<R: Read> BufRead for Source<R> {
         let bytes = bytes.min(self.approved);
         self.approved -= bytes;
         self.advance(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use quick_xml::Reader;
+    use quick_xml::events::Event;
+
+    use super::*;
+
+    const TEXT_BYTES: usize = 40;
+    const TAG_BYTES: u64 = 60;
+    const PIECES: &str =
+        r#"<a>|</a>|<a b='>'/>|<!--|-->|<!\[CDATA\[|\]\]>|<\?|\?>|<!\[|<!-|['"&;x\]>-]"#;
+
+    /// The most bytes that the parser held for one event.
+    fn most_held(xml: impl Read) -> usize {
+        let mut reader = Reader::from_reader(Source::new(xml, TEXT_BYTES, TAG_BYTES));
+        reader.config_mut().allow_dangling_amp = true;
+        reader.config_mut().allow_unmatched_ends = true;
+        reader.config_mut().check_end_names = false;
+        let (mut held, mut most) = (Vec::new(), 0);
+        loop {
+            held.clear();
+            let ended = matches!(reader.read_event_into(&mut held), Ok(Event::Eof) | Err(_));
+            most = most.max(held.len());
+            if ended {
+                return most;
+            }
+        }
+    }
+
+    #[test]
+    fn the_parser_holds_little_of_any_piece() {
+        for start in ["", "<", "</", "<a b='", "<?", "<!--", "<![CDATA[", "<![x>", "<!-x", "<!"] {
+            for rest in ["x", "<a>", "]", "-", "?", "&"] {
+                let endless = rest.bytes().cycle().take(300_000).collect::<Vec<_>>();
+                let most = most_held(start.as_bytes().chain(&endless[..]));
+                assert!(most < 200, "{start}{rest}: {most} bytes");
+            }
+        }
+    }
+
+    proptest! {
+        /// Else the parser could wait for another end than this reader.
+        #[test]
+        fn the_parser_sees_the_same_pieces(
+            pieces in prop::collection::vec(PIECES, 0..30),
+        ) {
+            let xml = pieces.concat() + &"<a>".repeat(100);
+            prop_assert!(most_held(xml.as_bytes()) < 200);
+        }
     }
 }

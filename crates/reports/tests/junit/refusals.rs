@@ -1,5 +1,7 @@
 //! Refused reports, and their errors.
 
+use std::io::{self, Read};
+
 use signalbox_reports::junit::{JunitError, Limit, Limits, Position};
 
 use super::{lines, read};
@@ -136,4 +138,23 @@ fn malformed_files() {
     malformed("<testsuite><![IGNORE[x]]></testsuite>");
     let error = refusal(&format!("<testsuite></{}>", "x".repeat(5_000)), &Limits::default());
     assert!(error.to_string().len() < 300, "{error}");
+}
+
+#[test]
+fn unknown_markup_is_refused_at_once() {
+    let rule = "malformed XML: `<!` that starts no comment, CDATA section or declaration";
+    for unknown in ["<![x>", "<![CDATA>", "<!-x>", "<!- -", "<!1", "<!>", "<! "] {
+        let start = format!("<testsuite>\n {unknown}");
+        says(&start, &format!("line 2, column 2: {rule}"));
+        // Its end may be far away, or nowhere.
+        let mut rest = io::repeat(b'x').take(100_000_000);
+        let error = read(start.as_bytes().chain(&mut rest), &Limits::default(), |_| ());
+        assert!(matches!(error, Err(JunitError::Malformed { .. })), "{unknown}: {error:?}");
+        let taken = 100_000_000 - rest.limit();
+        assert!(taken < 300_000, "{unknown}: {taken} bytes were read");
+    }
+    for cut in ["<!", "<!-", "<![", "<![CDATA"] {
+        let error = refusal(&format!("<testsuite>{cut}"), &Limits::default());
+        assert!(matches!(error, JunitError::Truncated { .. }), "{cut}: {error}");
+    }
 }
