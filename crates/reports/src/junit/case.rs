@@ -192,12 +192,21 @@ struct PartialCase {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     hasher: RandomState,
+    /// The identity in one text: one hash of it is faster than one of each part.
+    identity: String,
     cases: HashMap<u64, PartialCase>,
 }
 
 impl Seen {
     fn so_far(&mut self, run: &CaseRun<'_>) -> &mut PartialCase {
-        let key = (run.parent(), run.file, run.classname, run.name, run.id);
-        self.cases.entry(self.hasher.hash_one(key)).or_default()
+        self.identity.clear();
+        let [file, classname, id] =
+            [run.file, run.classname, run.id].map(Option::unwrap_or_default);
+        for part in [run.parent(), file, classname, run.name, id] {
+            self.identity.push_str(part);
+            // No part holds a NUL, see `Kept`.
+            self.identity.push('\0');
+        }
+        self.cases.entry(self.hasher.hash_one(&self.identity)).or_default()
     }
 }
