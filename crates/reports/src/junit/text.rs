@@ -60,6 +60,9 @@ impl Kept {
 
     /// Adds text with references: the five of XML and numbers. Others stay as they are written.
     pub(super) fn push_escaped(&mut self, mut text: &str, most: usize) {
+        if memchr::memchr2(b'&', 0, text.as_bytes()).is_none() {
+            return self.push_plain(text, most);
+        }
         while let Some(at) = memchr::memchr(b'&', text.as_bytes()) {
             let (before, reference) = text.split_at(at);
             self.push(before, most);
