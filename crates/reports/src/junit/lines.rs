@@ -3,7 +3,7 @@
 use super::error::Position;
 
 /// Where the next byte lies.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Lines {
     next: Position,
 }

@@ -31,6 +31,14 @@ enum State {
     Comment,
 }
 
+/// Where a tag starts.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    InBuffer(usize),
+    /// What was before it is no longer in the buffer.
+    Before(Position),
+}
+
 pub(super) struct Source<R> {
     input: Decoding<R>,
     buffer: Vec<u8>,
@@ -40,8 +48,9 @@ pub(super) struct Source<R> {
     approved: usize,
     at_end: bool,
     state: State,
+    /// Where the buffer starts.
     lines: Lines,
-    markup: Position,
+    markup: Place,
     stop: Option<Stop>,
     text_bytes: usize,
     tag_bytes: u64,
@@ -60,7 +69,7 @@ impl<R: Read> Source<R> {
             at_end: false,
             state: State::Text { passed: 0 },
             lines: Lines::new(),
-            markup: Position { line: 1, column: 1 },
+            markup: Place::InBuffer(0),
             stop: None,
             text_bytes,
             tag_bytes,
@@ -69,12 +78,22 @@ impl<R: Read> Source<R> {
 
     /// Where the last tag starts.
     pub(super) fn markup(&self) -> Position {
-        self.markup
+        match self.markup {
+            Place::InBuffer(at) => self.lines_at(at).position(),
+            Place::Before(position) => position,
+        }
     }
 
     /// Up to where the text was passed on.
     pub(super) fn position(&self) -> Position {
-        self.lines.position()
+        self.lines_at(self.start).position()
+    }
+
+    /// Only errors and a new filling of the buffer count lines: many at once is faster.
+    fn lines_at(&self, at: usize) -> Lines {
+        let mut lines = self.lines;
+        lines.pass(self.buffer.get(..at).unwrap_or_default());
+        lines
     }
 
     /// Whether everything was passed on.
@@ -100,6 +119,8 @@ impl<R: Read> Source<R> {
 
     /// Reads more after the available bytes.
     fn refill(&mut self) -> io::Result<()> {
+        self.markup = Place::Before(self.markup());
+        self.lines = self.lines_at(self.start);
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -108,13 +129,6 @@ impl<R: Read> Source<R> {
         self.end += read;
         self.at_end = read == 0;
         Ok(())
-    }
-
-    /// Skips bytes, counting lines.
-    fn advance(&mut self, bytes: usize) {
-        let passed = self.buffer.get(self.start..self.start + bytes).unwrap_or_default();
-        self.lines.pass(passed);
-        self.start += bytes;
     }
 
     fn stopped(&mut self, stop: Stop) -> io::Error {
@@ -147,11 +161,11 @@ impl<R: Read> Source<R> {
             State::Comment => {
                 let (bytes, closed) = self.up_to(b"-->")?;
                 if closed {
-                    self.advance(bytes - 3);
+                    self.start += bytes - 3;
                     self.approved = 3;
                     self.state = State::Text { passed: 0 };
                 } else {
-                    self.advance(bytes);
+                    self.start += bytes;
                 }
             }
         }
@@ -179,7 +193,7 @@ impl<R: Read> Source<R> {
     fn cut(&mut self, bytes: usize, room: usize) {
         match last_boundary(self.available(), room) {
             Some(fitting) => self.approved = fitting,
-            None => self.advance(bytes),
+            None => self.start += bytes,
         }
     }
 
@@ -188,7 +202,7 @@ impl<R: Read> Source<R> {
         while self.end - self.start < OPENING_BYTES && !self.at_end {
             self.refill()?;
         }
-        self.markup = self.position();
+        self.markup = Place::InBuffer(self.start);
         let available = self.available();
         let (state, bytes) = if available.starts_with(CDATA) {
             (State::Cdata { passed: 0 }, CDATA.len())
@@ -300,7 +314,7 @@ impl<R: Read> BufRead for Source<R> {
     fn consume(&mut self, bytes: usize) {
         let bytes = bytes.min(self.approved);
         self.approved -= bytes;
-        self.advance(bytes);
+        self.start += bytes;
     }
 }
 

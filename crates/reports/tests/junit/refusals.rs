@@ -84,6 +84,17 @@ fn limits_hold_by_themselves() {
 }
 
 #[test]
+fn positions_far_into_a_file() {
+    let lines = format!("<testsuite>{}", "<!-- é -->\n".repeat(100_000));
+    says(&lines, "line 100001, column 1: the file ends inside <testsuite>");
+    let long = "x\n".repeat(1_000_000);
+    let open = format!("{lines} <testcase name='{long}");
+    passes(&open, Limits::default(), Limit::TagBytes, (100_001, 2));
+    let text = format!("{lines}{long}&{long}é<a><a>");
+    says(&text, "line 2100001, column 9: the file ends inside an element that is not read");
+}
+
+#[test]
 fn files_that_end_early() {
     let report = include_str!("fixtures/surefire.xml");
     let end = report.trim_end().len();
