@@ -72,7 +72,7 @@ fuzz INPUTS='200000':
     set -euo pipefail
     export SIGNALBOX_FUZZ_INPUTS={{INPUTS}} PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-$(date +%s)}
     echo "PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED repeats this run"
-    cargo nextest run --profile proof --release --package=signalbox-{tests,admin,git,github,http,oidc,sandbox,web} -E 'binary(fuzz) | test(/(^|::)fuzz(_|::)/)'
+    cargo nextest run --profile proof --release --package=signalbox-{tests,admin,git,github,hosts,http,oidc,sandbox,web} -E 'binary(fuzz) | test(/(^|::)fuzz(_|::)/)'
 
 # Compare the description of the API with the server: EXAMPLES random requests for each operation
 [group('test')]
