@@ -197,27 +197,35 @@ async fn only_the_job_of_a_candidate_has_its_check_excused() {
     let excusable = report(&[("wobbly", Some("timed out")), ("solid", None)]);
     let before = system.world.bare(&["rev-parse", "main"]);
     let other = before.trim().to_owned();
-    for (name, event, of_candidate, state) in [
+    for (name, events, of_candidate, state) in [
         // The upload states the candidate's commit, as every holder of a stored token can.
-        ("stored", None, true, "FAILED"),
-        ("run-by-hand", Some("workflow_dispatch"), true, "FAILED"),
-        ("own-job", Some("push"), true, "MERGED"),
-        ("job-of-another-commit", Some("push"), false, "CANCELLED"),
+        ("stored", vec![None], true, "FAILED"),
+        ("both", vec![Some("push"), None], true, "FAILED"),
+        ("own-job", vec![Some("push")], true, "MERGED"),
+        ("run-by-hand", vec![Some("workflow_dispatch")], true, "awaiting_reports"),
+        ("job-of-another-commit", vec![Some("push")], false, "awaiting_reports"),
     ] {
         let (change, sha) = under_test(&system, name).await;
         let branch = format!("signalbox-merge/pr-{}", change.pr);
-        let token = event.map(|event| {
-            let proven = if of_candidate { &sha } else { &other };
-            ci.set_job(candidate(change.pr.0, proven, event));
-            ci.token(audience)
-        });
-        upload_as(&system, token.as_deref(), &branch, &sha, excusable.clone()).await;
-        system.world.double.report_run(&sha, &Reported::ended("test", "failure"));
-        if !of_candidate {
-            system.until_waits(&change, "awaiting_reports").await;
-            system.call("cancelPullRequest", json!({ "pr": { "number": change.pr.0 } })).await;
+        for event in events {
+            let token = event.map(|event| {
+                let proven = if of_candidate { &sha } else { &other };
+                ci.set_job(candidate(change.pr.0, proven, event));
+                ci.token(audience)
+            });
+            let report = match &token {
+                None if name == "both" => report(&[("another", None)]),
+                _ => excusable.clone(),
+            };
+            upload_as(&system, token.as_deref(), &branch, &sha, report).await;
         }
-        system.until_state(&change, state).await;
+        system.world.double.report_run(&sha, &Reported::ended("test", "failure"));
+        if state == "awaiting_reports" {
+            system.until_waits(&change, state).await;
+            system.call("cancelPullRequest", json!({ "pr": { "number": change.pr.0 } })).await;
+        } else {
+            system.until_state(&change, state).await;
+        }
     }
 }
 

@@ -128,6 +128,17 @@ async fn pushes_without_limits_are_warned_of() {
         assert!(report.to_string().contains(&words), "{words}: {report}");
         system.git("bare.git", &["config", "--add", key, value]);
     }
+    // Of several values, the last one counts.
+    for (key, value, words) in [
+        ("receive.fsckObjects", "no", "receive.fsckObjects is not true"),
+        ("receive.hideRefs", "!refs/pull", "receive.hideRefs has !refs/pull"),
+    ] {
+        system.git("bare.git", &["config", "--add", key, value]);
+        let (_, report) = examine(&system, &[]);
+        assert!(report.to_string().contains(words), "{words}: {report}");
+        system.git("bare.git", &["config", "--unset", key, &format!("^{value}$")]);
+    }
+    system.git("bare.git", &["config", "--replace-all", "receive.fsckObjects", "yes"]);
     assert_eq!(statuses(&examine(&system, &[]).1, "repositories"), ["ok"]);
 }
 

@@ -45,6 +45,17 @@ pub struct CiSystem {
     pub repositories: Vec<String>,
 }
 
+impl CiSystem {
+    /// Whether jobs of the repository at this path on the git host are accepted.
+    pub fn accepts(&self, path: &str) -> bool {
+        let path = path.to_ascii_lowercase();
+        self.repositories.iter().any(|accepted| {
+            let rest = path.strip_prefix(&accepted.to_ascii_lowercase());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+}
+
 impl Role {
     /// The scopes of the role.
     pub fn scopes(self) -> Vec<Scope> {

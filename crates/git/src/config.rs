@@ -61,7 +61,7 @@ impl RepositoryConfig {
         let mut names = BTreeSet::new();
         for check in &config.checks {
             if check.name.is_empty() || check.name.len() > 255 {
-                return Err(wrong("invalid name of a check: expected 1 to 255 characters".into()));
+                return Err(wrong("invalid name of a check: expected 1 to 255 bytes".into()));
             }
             if !names.insert(check.name.as_str()) {
                 return Err(wrong(format!("duplicate check {:?}", check.name)));

@@ -10,7 +10,8 @@ use signalbox_domain::time::Timestamp;
 use signalbox_hosts::{Problem, StaleLock};
 
 use crate::git::program;
-use crate::hooks::{POST_RECEIVE, settings};
+use crate::hooks::{HIDDEN, POST_RECEIVE, settings};
+use crate::host::OWN_REFS;
 use crate::locks::stale_locks;
 
 /// The problem of a repository, if it has one.
@@ -36,24 +37,39 @@ pub(crate) fn problem(repository: &Repository, path: &Path, now: Timestamp) -> O
         Err(error) => return stops(format!("{name}: could not list {shown}: {error}")),
     }
     let advice = format!("run `signalbox repo add {name} --org SLUG --path {shown}` again");
-    let problem = hook_problem(repository, path, &advice);
-    let sentence = problem.or_else(|| setting_problem(repository, path, &advice))?;
+    let problem = setting_problem(path, &advice).map(|it| format!("{name}: {it}"));
+    let sentence = problem.or_else(|| hook_problem(repository, path, &advice))?;
     Some(Problem { severity: Severity::Warning, sentence })
 }
 
-/// A setting that limits pushes and is missing, for example because an earlier version installed the hooks.
-fn setting_problem(repository: &Repository, path: &Path, advice: &str) -> Option<String> {
-    let mut command = Command::new(program());
-    command.args(["config", "--file"]).arg(path.join("config"));
-    command.args(["--get-regexp", "^receive\\."]);
-    let read = command.output().map(|done| String::from_utf8_lossy(&done.stdout).into_owned());
-    let read = read.unwrap_or_default().to_lowercase();
-    let is_set = |key: &str, value: &str| {
-        let line = format!("{key} {value}").to_lowercase();
-        read.lines().any(|it| it == line)
+/// A setting for pushes that differs from ours, for example because an earlier version installed the
+/// hooks.
+fn setting_problem(path: &Path, advice: &str) -> Option<String> {
+    let read = |args: &[&str]| {
+        let mut command = Command::new(program());
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command.arg("--git-dir").arg(path).arg("config").args(args);
+        let done = command.output().ok()?;
+        Some(String::from_utf8_lossy(&done.stdout).into_owned())
     };
-    let (key, value) = settings().find(|(key, value)| !is_set(key, value))?;
-    Some(format!("{}: pushes are not limited: {key} is not {value}: {advice}", repository.name))
+    let is_set = |key: &str, value: &str| match value {
+        "true" => read(&["--type=bool", "--get", key]).is_some_and(|it| it.trim() == value),
+        _ => read(&["--get-all", key]).is_some_and(|it| it.lines().any(|line| line == value)),
+    };
+    if let Some((key, value)) = settings().find(|(key, value)| !is_set(key, value)) {
+        return Some(format!(
+            "{key} is not {value}, so pushes are not accepted as they should: {advice}"
+        ));
+    }
+    // The last of several values that fit counts, and one with `!` shows what others hide.
+    let hidden = read(&["--get-all", HIDDEN])?;
+    let shown = hidden.lines().filter_map(|line| line.strip_prefix('!'));
+    let is_ours = |refs: &&str| {
+        let refs = refs.trim_start_matches('^');
+        OWN_REFS.iter().any(|own| own.starts_with(refs) || refs.starts_with(own))
+    };
+    let shown = shown.filter(is_ours).last()?;
+    Some(format!("{HIDDEN} has !{shown}, so pushes can write refs of the server: remove it"))
 }
 
 /// Why a repository's hooks do not report pushes.

@@ -24,7 +24,7 @@ const SETTINGS: [(&str, &str); 3] = [
 ];
 
 /// The list of refs that a push does not see and cannot write.
-const HIDDEN: &str = "receive.hideRefs";
+pub(crate) const HIDDEN: &str = "receive.hideRefs";
 
 /// The settings of a repository that accepts pushes, and their values; of a list, all values.
 pub(crate) fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// Of what a reply lists, each part is one of its own, and the newest of each kind stays.
+    /// Every check run is in exactly one suite, and the newest run of each suite is kept.
     #[test]
     fn fuzz_reports() {
         let words = ["null", "-1", "1e400", "[", "{", "\"completed\"", "\"id\":", "/actions/runs/"];
@@ -263,7 +263,6 @@ mod tests {
                 let kept = not_replaced(&suite);
                 let last = suite.iter().map(|run| run.id).max();
                 assert_eq!(kept.iter().map(|run| run.id).max(), last);
-                assert!(suite.iter().filter_map(|run| workflow_run(run)).count() <= suite.len());
             }
             for run in &runs {
                 let Check { status, conclusion, .. } = of_run(run, now).check;

@@ -225,15 +225,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_from_both_files() {
+    fn the_list_of_the_own_file_is_read() {
         let own = "[merge]\nrequired_statuses = [\"test\"]\n[[checks]]\nname = \"x\"\n";
         assert_eq!(own_list(own), Ok(Some(vec!["test".to_owned()])));
         assert_eq!(own_list("[[checks]]\nname = \"x\"\n"), Ok(None));
         assert!(own_list("[merge").is_err_and(|words| words.starts_with(CONFIG_FILE)));
-        let trunk = "version: 0.1\nmerge:\n  required_statuses:\n    - lint\n";
-        assert_eq!(trunk_statuses(trunk), Ok(Some(vec!["lint".to_owned()])));
-        assert_eq!(trunk_statuses("version: 0.1\n"), Ok(None));
-        assert_eq!(trunk_statuses(""), Ok(None));
         assert!(own_list("[merge]\nrequired_statuses = [\"\"]").is_err());
     }
 }

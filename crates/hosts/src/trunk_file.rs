@@ -11,12 +11,12 @@ pub const MAX_STATUSES: usize = 100;
 /// The most bytes of a status's name.
 const MAX_NAME: usize = 255;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct File {
     merge: Option<Merge>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Merge {
     required_statuses: Option<Vec<String>>,
 }

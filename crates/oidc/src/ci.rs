@@ -95,11 +95,7 @@ fn job(claims: &Value, settings: &CiSystem, now: Timestamp) -> Result<CiIdentity
             (needed("project_path")?, text("job_id"), source)
         }
     };
-    let is_accepted = |accepted: &String| {
-        let (path, accepted) = (path.to_ascii_lowercase(), accepted.to_ascii_lowercase());
-        path.strip_prefix(&accepted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    if !settings.repositories.iter().any(is_accepted) {
+    if !settings.accepts(path) {
         return Err(format!("its repository {} is not accepted", short(path)));
     }
     let repo = RepoName::parse(&format!("{}/{path}", settings.host))

@@ -69,7 +69,7 @@ fn claims_of_any_form() {
     });
 }
 
-/// Only a bounded number of keys is used, and none of them has signed just anything.
+/// Only a bounded number of keys is used, and no key accepts an arbitrary signature.
 #[test]
 fn key_sets_of_any_form() {
     let words =

@@ -54,10 +54,12 @@ impl FailedRun<'_> {
         self.queue.header.settings.evidence_checks.contains(&check.name)
     }
 
-    /// Whether an upload may have a check excused, by who sent it. The commit that an upload without an
-    /// identity token names is only what its sender says.
-    fn may_vouch(&self, upload: &UploadRecord) -> bool {
-        upload.claims.proven || !self.queue.header.settings.evidence_needs_identity
+    /// Whether an upload may have a check excused, by who sent it. The commit of an upload is only what
+    /// its sender says, unless CI has proven it; it does not prove the commit of a pull request's job.
+    fn may_excuse(&self, upload: &UploadRecord) -> bool {
+        let is_proven =
+            upload.claims.proven && upload.claims.class != Some(BranchClass::PullRequest);
+        is_proven || !self.queue.header.settings.evidence_needs_identity
     }
 }
 
@@ -194,7 +196,7 @@ async fn cause(
     // run here are excused, or not, where their exit is known.
     let may_excuse = is_declared
         && check.conclusion == Some(CheckConclusion::Failure)
-        && uploads.iter().all(|upload| is_whole(upload) && failed.may_vouch(upload));
+        && uploads.iter().all(|upload| is_whole(upload) && failed.may_excuse(upload));
     Ok(Some(verdict(&tests, may_excuse)))
 }
 

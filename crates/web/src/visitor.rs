@@ -71,11 +71,13 @@ pub(crate) fn session_of(pages: &Pages, request: &HttpRequest) -> Option<Session
     SessionText::parse(cookie_of(request, cookie_name(pages.secure()))?)
 }
 
-/// The value of the first cookie of that name.
+/// The value of the first cookie of that name. Another cookie may contain any bytes: every site of the
+/// same domain can set one.
 pub(crate) fn cookie_of<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
-    let headers = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
+    let headers = request.headers().get_all(COOKIE);
+    let cookies = headers.flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
     let mut cookies =
-        headers.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
+        cookies.filter_map(|it| std::str::from_utf8(it).ok()).filter_map(|it| it.split_once('='));
     cookies.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 

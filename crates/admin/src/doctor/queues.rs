@@ -1,7 +1,10 @@
-//! Checks that every waiting pull request has a known wait reason, and whose results excuse checks.
+//! Checks that every waiting pull request has a known wait reason, and which uploads can excuse a
+//! failed check.
 
 use signalbox_config::Config;
-use signalbox_domain::ports::{Loaded, Org, Stores};
+use signalbox_domain::identity::CiSystem;
+use signalbox_domain::ids::RepoName;
+use signalbox_domain::ports::{Loaded, Org, StoreError, Stores};
 use signalbox_domain::queue::{Settings, SharedPolicy, unjustified};
 use signalbox_terminal::chain;
 use signalbox_wording::settings_warning;
@@ -11,13 +14,17 @@ use super::Finding;
 /// Checks every stored queue.
 pub(super) async fn check(config: &Config, stores: &Stores, policy: &SharedPolicy) -> Vec<Finding> {
     let name = "queues";
-    let (keys, orgs) = (stores.queue.queues.list(None, None), stores.account.orgs.list());
-    let (keys, orgs) = match (keys.await, orgs.await) {
-        (Ok(keys), Ok(orgs)) => (keys, orgs),
-        (Err(error), _) | (_, Err(error)) => {
-            return vec![Finding::bad(name, chain("queues", &error))];
-        }
+    let read = async {
+        let account = &stores.account;
+        let keys = stores.queue.queues.list(None, None).await?;
+        Ok::<_, StoreError>((keys, account.orgs.list().await?, account.repos.list(None).await?))
     };
+    let (keys, orgs, repos) = match read.await {
+        Ok(read) => read,
+        Err(error) => return vec![Finding::bad(name, chain("queues", &error))],
+    };
+    // What is wrong with them is reported with the configuration.
+    let trusted = config.ci_systems().unwrap_or_default();
     let mut found = Vec::new();
     for key in &keys {
         match stores.queue.queues.load(key.queue, None).await {
@@ -35,10 +42,15 @@ pub(super) async fn check(config: &Config, stores: &Stores, policy: &SharedPolic
                     Finding::warning(name, format!("branch `{}`: {warning}", key.branch))
                 }));
                 let org = orgs.iter().find(|it| it.id == key.queue.org);
-                let voucher = voucher(config, org, &queue.header.settings);
-                found.extend(voucher.map(|words| {
-                    Finding::warning(name, format!("branch `{}`: {words}", key.branch))
-                }));
+                let repo = repos.iter().find(|it| it.id == key.repo);
+                if let Some((org, repo)) = org.zip(repo) {
+                    let is_trusted = trusted.iter().any(|it| trusts(it, org, &repo.name));
+                    let warning = identity_warning(is_trusted, &queue.header.settings);
+                    found.extend(warning.map(|words| {
+                        let queue = format!("{}, branch `{}`", repo.name, key.branch);
+                        Finding::warning(name, format!("{queue}: {words}"))
+                    }));
+                }
             }
             Ok(Some(Loaded::Current) | None) => {}
             Err(error) => found.push(Finding::bad(name, chain("a queue", &error))),
@@ -53,9 +65,15 @@ pub(super) async fn check(config: &Config, stores: &Stores, policy: &SharedPolic
     found
 }
 
-/// What is unsafe, or has no effect, about whose test results have failed checks excused.
-fn voucher(config: &Config, org: Option<&Org>, settings: &Settings) -> Option<&'static str> {
-    let is_trusted = |org: &Org| config.ci.iter().any(|it| it.organization == org.slug.as_str());
+/// Whether a CI system can prove the commits of a repository's jobs.
+fn trusts(ci: &CiSystem, org: &Org, repo: &RepoName) -> bool {
+    ci.org == org.slug
+        && ci.host == repo.host
+        && ci.accepts(&format!("{}/{}", repo.owner, repo.name))
+}
+
+/// The problem with `evidenceChecks` and `evidenceNeedsIdentity`, if there is one.
+fn identity_warning(is_trusted: bool, settings: &Settings) -> Option<&'static str> {
     if settings.evidence_checks.is_empty() {
         None
     } else if !settings.evidence_needs_identity {
@@ -64,10 +82,10 @@ fn voucher(config: &Config, org: Option<&Org>, settings: &Settings) -> Option<&'
              a failed check excused; where CI can issue identity tokens, accept them with [[ci]] \
              and set it to true",
         )
-    } else if org.is_some_and(|org| !is_trusted(org)) {
+    } else if !is_trusted {
         Some(
             "evidenceChecks excuses no check, because no CI can prove its commits: add [[ci]] for \
-             the organization, or set evidenceNeedsIdentity to false",
+             the repository, or set evidenceNeedsIdentity to false",
         )
     } else {
         None
@@ -76,7 +94,8 @@ fn voucher(config: &Config, org: Option<&Org>, settings: &Settings) -> Option<&'
 
 #[cfg(test)]
 mod tests {
-    use signalbox_domain::ids::{OrgId, OrgSlug};
+    use signalbox_domain::identity::CiKind;
+    use signalbox_domain::ids::{HostId, OrgId, OrgSlug};
     use signalbox_domain::time::Timestamp;
     use uuid::Uuid;
 
@@ -84,30 +103,37 @@ mod tests {
 
     #[test]
     fn results_without_proof_and_without_effect_are_reported() {
-        let org = Org {
-            id: OrgId(Uuid::nil()),
-            slug: OrgSlug::new("acme").expect("a slug"),
-            created_at: Timestamp::from_unix_seconds(0),
-        };
-        let mut config = Config::default();
         let mut settings = Settings::default();
-        let found = |config: &Config, settings: &Settings| voucher(config, Some(&org), settings);
-        assert_eq!(found(&config, &settings), None, "no check waits for results");
+        assert_eq!(identity_warning(false, &settings), None, "no check waits for results");
         settings.evidence_checks = vec!["test".into()];
-        let words = found(&config, &settings).expect("a warning");
+        let words = identity_warning(false, &settings).expect("a warning");
         assert!(words.contains("excuses no check"), "{words}");
+        assert_eq!(identity_warning(true, &settings), None);
         settings.evidence_needs_identity = false;
-        let words = found(&config, &settings).expect("a warning");
+        let words = identity_warning(true, &settings).expect("a warning");
         assert!(words.contains("a copy of a token"), "{words}");
-        settings.evidence_needs_identity = true;
-        config.ci.push(signalbox_config::Ci {
-            kind: "github-actions".into(),
-            issuer: None,
-            audience: None,
-            organization: "acme".into(),
-            host: "github.com".into(),
-            repositories: vec!["acme".into()],
-        });
-        assert_eq!(found(&config, &settings), None);
+    }
+
+    #[test]
+    fn a_ci_system_proves_commits_of_its_own_repositories_only() {
+        let slug = |text: &str| OrgSlug::new(text).expect("a slug");
+        let ci = CiSystem {
+            kind: CiKind::Actions,
+            issuer: "https://ci.example".into(),
+            audience: "https://signalbox.example".into(),
+            org: slug("acme"),
+            host: HostId::new("github.com").expect("a host"),
+            repositories: vec!["Acme".into(), "other/calc".into()],
+        };
+        let trusts = |org: &str, repo: &str| {
+            let (id, created_at) = (OrgId(Uuid::nil()), Timestamp::from_unix_seconds(0));
+            let org = Org { id, slug: slug(org), created_at };
+            trusts(&ci, &org, &RepoName::parse(repo).expect("a name"))
+        };
+        assert!(trusts("acme", "github.com/acme/calc") && trusts("acme", "github.com/other/calc"));
+        assert!(
+            !trusts("acme", "github.com/other/shop") && !trusts("acme", "gitlab.com/acme/calc")
+        );
+        assert!(!trusts("other", "github.com/acme/calc"));
     }
 }

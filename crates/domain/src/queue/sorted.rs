@@ -51,7 +51,8 @@ impl<K: Clone, V: Clone> Clone for Node<K, V> {
 
 /// The child that has this key, if any does.
 fn child_with<K: Borrow<Q>, V, Q: Ord + ?Sized>(children: &[Child<K, V>], key: &Q) -> usize {
-    children.partition_point(|child| child.from.borrow() <= key).saturating_sub(1)
+    let others = children.get(1..).unwrap_or_default();
+    others.partition_point(|child| child.from.borrow() <= key)
 }
 
 impl<K: Ord + Clone, V: Clone> Node<K, V> {
@@ -179,23 +180,22 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
                 child.size -= 1;
                 if child.size == 0 {
                     children.remove(at);
-                } else if child.node.len() < FEW {
-                    let second = if at + 1 < children.len() { at + 1 } else { at };
-                    merge(children, second);
+                } else if child.node.len() < FEW && !merge(children, at + 1) {
+                    merge(children, at);
                 }
             }
         }
     }
 }
 
-/// Merges a child with the one before it if both fit into one.
-fn merge<K: Ord + Clone, V: Clone>(children: &mut Vec<Child<K, V>>, second: usize) {
+/// Merges a child with the one before it if both are there and fit into one. Returns whether it did.
+fn merge<K: Ord + Clone, V: Clone>(children: &mut Vec<Child<K, V>>, second: usize) -> bool {
     let Some([one, other]) = second.checked_sub(1).and_then(|at| children.get_mut(at..=second))
     else {
-        return;
+        return false;
     };
     if one.node.len() + other.node.len() > MOST {
-        return;
+        return false;
     }
     match (Arc::make_mut(&mut one.node), &*other.node) {
         (Node::Leaf(items), Node::Leaf(others)) => items.extend_from_slice(others),
@@ -206,10 +206,11 @@ fn merge<K: Ord + Clone, V: Clone>(children: &mut Vec<Child<K, V>>, second: usiz
             items.extend(first);
             items.extend_from_slice(others.get(1..).unwrap_or_default());
         }
-        (Node::Leaf(_), Node::Inner(_)) | (Node::Inner(_), Node::Leaf(_)) => return,
+        (Node::Leaf(_), Node::Inner(_)) | (Node::Inner(_), Node::Leaf(_)) => return false,
     }
     one.size += other.size;
     children.remove(second);
+    true
 }
 
 impl<K: Ord + Clone, V: Clone> Child<K, V> {
@@ -294,7 +295,9 @@ impl<K: Ord + Clone, V: Clone> SortedMap<K, V> {
         self.size -= 1;
         if self.size == 0 {
             self.root = None;
-        } else if let Node::Inner(children) = &**root
+            return true;
+        }
+        while let Node::Inner(children) = &**root
             && let [only] = children.as_slice()
         {
             *root = only.node.clone();

@@ -410,6 +410,19 @@ fn a_report_that_is_not_read_in_time_may_name_a_failed_test() {
 }
 
 #[test]
+fn a_run_that_ends_with_the_one_ahead_of_it_is_not_judged_by_overdue_reports() {
+    let (mut world, ahead) = under_test(SettingsPatch::default(), 2);
+    let behind = next_checks(&mut world);
+    fails_by(&mut world, &ahead, awaited_reports());
+    let otherwise = vec!["test: no space left".to_owned()];
+    fails_by(&mut world, &behind, FailureCause::Awaited { until: None, otherwise });
+    world.wait(Span::seconds(120));
+    world.take_in(&Fact::TimePassed);
+    assert_eq!(failed_because(&world, 1).0, FailReason::RequiredStatus);
+    assert_eq!(retries(&world), [], "its candidate contained the one that failed");
+}
+
+#[test]
 fn an_outage_of_the_host_extends_the_wait_for_reports() {
     let (mut world, checks) = under_test(SettingsPatch::default(), 1);
     fails_by(&mut world, &checks, awaited_reports());

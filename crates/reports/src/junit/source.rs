@@ -360,7 +360,7 @@ mod tests {
     }
 
     proptest! {
-        /// Else the parser could wait for another end than this reader.
+        /// Otherwise the parser and this reader could disagree about where a piece ends.
         #[test]
         fn the_parser_sees_the_same_pieces(
             pieces in prop::collection::vec(PIECES, 0..30),

@@ -238,8 +238,12 @@ fn content_id(record: &UploadRecord, received: &Received) -> UploadId {
         claims.variant.clone(),
     ];
     parts.extend(claims.at.map(|at| at.to_string()));
-    // What a job of a pull request sends first is not what a job of the branch sends later.
-    parts.extend(claims.class.filter(|_| claims.proven).map(|class| class.as_str().to_owned()));
+    // What a job of a pull request, or a sender without proof, sends first is not what a job of the
+    // branch sends later.
+    if claims.proven {
+        parts.push(format!("proven {}", claims.class.map_or("", |class| class.as_str())));
+    }
+    parts.extend(claims.check.iter().map(|check| format!("check {check}")));
     parts.extend(received.parts.iter().map(|part| part.hash.to_string()));
     let hash = ContentHash::of_parts(parts.iter().map(String::as_str));
     UploadId(Uuid::new_v5(&record.repo.0, &hash.0))

@@ -84,9 +84,14 @@ pub(super) fn explained(
     conclude(builder, run);
 }
 
+/// A run, unless it ended earlier in the same step: a run ahead of it failed or landed.
+fn running(builder: &TransitionBuilder, id: RunId) -> Option<Arc<TestRun>> {
+    builder.run(id).filter(|run| run.status.is_running())
+}
+
 /// Judges a run whose failed checks waited for others that are silent.
 pub(super) fn after_silence(builder: &mut TransitionBuilder, id: RunId) {
-    let Some(run) = builder.run(id) else { return };
+    let Some(run) = running(builder, id) else { return };
     if run.failures().next().is_some() {
         conclude(builder, Arc::unwrap_or_clone(run));
     }
@@ -94,7 +99,7 @@ pub(super) fn after_silence(builder: &mut TransitionBuilder, id: RunId) {
 
 /// Stops waiting for test reports that are overdue; the failures then count as they are.
 pub(super) fn give_up_reports(builder: &mut TransitionBuilder, id: RunId) {
-    let Some(run) = builder.run(id) else { return };
+    let Some(run) = running(builder, id) else { return };
     if run.reports_until().is_none_or(|until| until > builder.at) {
         return;
     }
