@@ -23,7 +23,7 @@ pub(super) async fn check(config: &Config, stores: &Stores, policy: &SharedPolic
         Ok(read) => read,
         Err(error) => return vec![Finding::bad(name, chain("queues", &error))],
     };
-    // What is wrong with them is reported with the configuration.
+    // A problem of theirs is reported with the configuration.
     let trusted = config.ci_systems().unwrap_or_default();
     let mut found = Vec::new();
     for key in &keys {

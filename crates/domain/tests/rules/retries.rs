@@ -410,7 +410,7 @@ fn a_report_that_is_not_read_in_time_may_name_a_failed_test() {
 }
 
 #[test]
-fn a_run_that_ends_with_the_one_ahead_of_it_is_not_judged_by_overdue_reports() {
+fn a_run_that_ends_with_an_earlier_one_is_not_judged_by_overdue_reports() {
     let (mut world, ahead) = under_test(SettingsPatch::default(), 2);
     let behind = next_checks(&mut world);
     fails_by(&mut world, &ahead, awaited_reports());

@@ -89,7 +89,7 @@ impl<R: Read> Source<R> {
         self.lines_at(self.start).position()
     }
 
-    /// Only errors and a new filling of the buffer count lines: many at once is faster.
+    /// Only errors and a new filling of the buffer count lines: together they are counted faster.
     fn lines_at(&self, at: usize) -> Lines {
         let mut lines = self.lines;
         lines.pass(self.buffer.get(..at).unwrap_or_default());
@@ -218,7 +218,7 @@ impl<R: Read> Source<R> {
             && !CDATA.starts_with(available)
             && !COMMENT.starts_with(available)
         {
-            // The parser would collect everything up to its end.
+            // The parser would collect everything until it ends.
             return Err(self.stopped(Stop::UnknownMarkup));
         } else {
             (State::Tag { passed: 0, quote: None }, 1)

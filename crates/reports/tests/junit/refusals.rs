@@ -152,7 +152,7 @@ fn malformed_files() {
 }
 
 #[test]
-fn unknown_markup_is_refused_at_once() {
+fn unknown_markup_is_refused_immediately() {
     let rule = "malformed XML: `<!` that starts no comment, CDATA section or declaration";
     for unknown in ["<![x>", "<![CDATA>", "<!-x>", "<!- -", "<!1", "<!>", "<! "] {
         let start = format!("<testsuite>\n {unknown}");

@@ -242,8 +242,12 @@ fn host_reachable(builder: &mut TransitionBuilder) {
     }
 }
 
+/// The running test runs, earlier ones first: when one fails, later ones that contain it end with it.
 fn running(builder: &TransitionBuilder) -> Vec<RunId> {
-    builder.queue.runs().filter(|run| run.status.is_running()).map(|run| run.id).collect()
+    let running = builder.queue.runs().filter(|run| run.status.is_running());
+    let mut runs: Vec<(u64, RunId)> = running.map(|run| (run.number, run.id)).collect();
+    runs.sort_unstable();
+    runs.into_iter().map(|(_, run)| run).collect()
 }
 
 fn time_passed(builder: &mut TransitionBuilder) {
