@@ -63,12 +63,12 @@ fn setting_problem(path: &Path, advice: &str) -> Option<String> {
     }
     // The last of several values that fit counts, and one with `!` shows what others hide.
     let hidden = read(&["--get-all", HIDDEN])?;
-    let shown = hidden.lines().filter_map(|line| line.strip_prefix('!'));
+    let mut shown = hidden.lines().rev().filter_map(|line| line.strip_prefix('!'));
     let is_ours = |refs: &&str| {
         let refs = refs.trim_start_matches('^');
         OWN_REFS.iter().any(|own| own.starts_with(refs) || refs.starts_with(own))
     };
-    let shown = shown.filter(is_ours).last()?;
+    let shown = shown.find(is_ours)?;
     Some(format!("{HIDDEN} has !{shown}, so pushes can write refs of the server: remove it"))
 }
 

@@ -158,12 +158,15 @@ mod tests {
 
     /// A list as JSON, which is YAML.
     fn json(names: &[String]) -> String {
-        let quoted = names.iter().map(|name| {
-            let escaped: String =
-                name.chars().map(|c| format!("\\U{:08x}", u32::from(c))).collect();
-            format!("\"{escaped}\"")
-        });
-        format!("[{}]", quoted.collect::<Vec<_>>().join(","))
+        let mut list = String::new();
+        for name in names {
+            list += "\"";
+            for c in name.chars() {
+                write!(list, "\\U{:08x}", u32::from(c)).expect("a string");
+            }
+            list += "\",";
+        }
+        format!("[{list}]")
     }
 
     #[test]

@@ -17,7 +17,7 @@ const SEARCH_FROM: usize = 16;
 /// The lengths of the shorter set for which hashes are filtered by some of their bits.
 const FILTERED: std::ops::Range<usize> = 16..256;
 /// The bits by which they are filtered, in words.
-const FILTER_WORDS: u64 = 64;
+const FILTER_WORDS: usize = 64;
 /// The total number of names from which the result of a comparison is cached.
 const REMEMBER_FROM: usize = 2_048;
 /// The most results that a set caches.
@@ -187,10 +187,10 @@ impl TargetSet {
     /// hashes are searched. Unlike in a merge of the lists, no step waits for the one before it.
     fn filtered_out_of(&self, long: &Self) -> bool {
         let place = |hash: u64| {
-            let word = usize::try_from(hash / 64 % FILTER_WORDS).unwrap_or_default();
-            (word, 1_u64 << (hash % 64))
+            let [low, high, ..] = hash.to_le_bytes();
+            (usize::from(high) % FILTER_WORDS, 1_u64 << (low % 64))
         };
-        let mut filter = [0_u64; FILTER_WORDS as usize];
+        let mut filter = [0_u64; FILTER_WORDS];
         for hash in &*self.hashes {
             let (word, bit) = place(*hash);
             if let Some(word) = filter.get_mut(word) {

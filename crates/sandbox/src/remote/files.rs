@@ -319,7 +319,8 @@ mod tests {
                 let parts: Vec<&str> = file.name.split('/').collect();
                 assert!(parts.len() > 1 && parts[0] == "a", "{}", file.name);
                 assert!(parts.iter().all(|it| !["", ".", ".."].contains(it)), "{}", file.name);
-                assert!(file.name.ends_with(".xml"), "{}", file.name);
+                let last = parts.last().and_then(|it| it.rsplit_once('.'));
+                assert!(last.is_some_and(|(_, ending)| ending == "xml"), "{}", file.name);
             }
             assert!(found.collected.files.len() <= MAX_FILES && found.collected.old == 0);
             assert!(found.bytes <= bytes.len() as u64 && found.failed.is_none());
