@@ -106,6 +106,7 @@ nightly:
     just simulate 5000
     just fuzz 200000
     just fuzz-api 100
+    cargo build -p signalbox && cargo nextest run -p signalbox-tests --test it --run-ignored only p99
     just webhooks 10000 10
     just github-day 500
     just policies

@@ -108,6 +108,19 @@ fn a_mistake_in_the_table_of_a_host_is_named_with_its_path() {
 }
 
 #[test]
+fn a_token_without_flags_is_limited_and_ends() {
+    let folder = prepared();
+    let run = |args: &[&str]| succeeded(&signalbox(folder.path(), &[], args));
+    run(&["token", "create", "--org", "acme"]);
+    let listed: Value = serde_json::from_str(&run(&["token", "list", "--json"])).expect("JSON");
+    let usual = ["queue:read", "queue:submit", "tests:read", "tests:upload"];
+    let mut scopes: Vec<String> = serde_json::from_value(listed["scopes"].clone()).expect("scopes");
+    scopes.sort();
+    assert_eq!(scopes, usual);
+    assert!(listed["expires_at"].is_string(), "{listed}");
+}
+
+#[test]
 fn lists_name_the_organization_of_each_item() {
     let folder = prepared();
     let run = |args: &[&str]| succeeded(&signalbox(folder.path(), &[], args));

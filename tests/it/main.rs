@@ -49,6 +49,7 @@ mod strategies;
 mod streams;
 mod targets;
 mod telemetry;
+mod tenants;
 mod terraform;
 mod trouble;
 mod upload_store;

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::json;
 use signalbox_tests::containers::Service;
-use signalbox_tests::{is_root, sandbox_of};
+use signalbox_tests::{is_root, not_tested, sandbox_of};
 use tempfile::TempDir;
 
 use self::target::{Attacked, Checks, SECRET, Started, Target, WAIT};
@@ -223,6 +223,16 @@ fn ran_as_user(test: &str) -> bool {
     true
 }
 
+/// Whether a server of root, or one whose agent is another user, can be started here.
+fn tests_run_as_root() -> bool {
+    if !is_root() {
+        not_tested(
+            "attacks on a server of root, and through an agent: the tests do not run as root",
+        );
+    }
+    is_root()
+}
+
 /// Each attack on a server of an ordinary user, on one of root, and on one with an agent.
 macro_rules! attacks {
     ($($attack:ident on $on:ident: $user:ident $root:ident $agent:ident)*) => {$(
@@ -235,14 +245,14 @@ macro_rules! attacks {
 
         #[tokio::test]
         async fn $root() {
-            if is_root() && sandbox_of("root") {
+            if tests_run_as_root() && sandbox_of("root") {
                 $attack(On::$on, Checks::Isolated).await;
             }
         }
 
         #[tokio::test]
         async fn $agent() {
-            if is_root() && sandbox_of("user") {
+            if tests_run_as_root() && sandbox_of("user") {
                 $attack(On::$on, Checks::ByAgent).await;
             }
         }
