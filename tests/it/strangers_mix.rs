@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::harness::{On, System};
 use crate::strangers::{
@@ -25,13 +26,15 @@ struct Attacks {
     bundles: Semaphore,
     tokens: Semaphore,
     streams: Semaphore,
+    calls: Semaphore,
 }
 
 impl Attacks {
     fn new() -> Self {
         let none = || Semaphore::new(0);
-        let (halves, large, bundles, tokens, streams) = (none(), none(), none(), none(), none());
-        Self { halves, large, bundles, tokens, streams }
+        let (halves, large, bundles) = (none(), none(), none());
+        let (tokens, streams, calls) = (none(), none(), none());
+        Self { halves, large, bundles, tokens, streams, calls }
     }
 
     /// Lets those begin that belong to an honest request with that number.
@@ -42,11 +45,13 @@ impl Attacks {
         self.bundles.add_permits(every(10));
         self.tokens.add_permits(every(3));
         self.streams.add_permits(every(2));
+        self.calls.add_permits(4);
     }
 
     /// No more of them begin.
     fn end(&self) {
-        for all in [&self.halves, &self.large, &self.bundles, &self.tokens, &self.streams] {
+        let Self { halves, large, bundles, tokens, streams, calls } = self;
+        for all in [halves, large, bundles, tokens, streams, calls] {
             all.close();
         }
     }
@@ -97,8 +102,9 @@ fn p99(mut took: Vec<Duration>) -> Duration {
     took[took.len() * 99 / 100 - 1]
 }
 
-/// All attacks at the same time, until they end: with a public id, and the token of a viewer.
-async fn attack(system: &System, attacks: &Attacks, public: &str, viewer: &str) {
+/// All attacks at the same time, until they end: with a public id, the token of a viewer, and one of
+/// another organization.
+async fn attack(system: &System, attacks: &Attacks, public: &str, [viewer, other]: [&str; 2]) {
     let wrong = damaged(viewer);
     let stranger = client(STRANGER);
     let halves = async {
@@ -134,8 +140,19 @@ async fn attack(system: &System, attacks: &Attacks, public: &str, viewer: &str) 
         }
         open
     };
+    let calls = async {
+        let mut sent = JoinSet::new();
+        while next(&attacks.calls).await {
+            let request = stranger.post(format!("{}/v1/listQueues", system.url()));
+            sent.spawn(request.header("x-api-token", other).json(&json!({})).send());
+        }
+        for reply in sent.join_all().await {
+            let status = reply.expect("a reply").status().as_u16();
+            assert!(status == 200 || status == 503, "{status}");
+        }
+    };
     // The connections and streams stay open until all of it is over.
-    let _open = tokio::join!(halves, large, bundles, tokens, streams);
+    let _open = tokio::join!(halves, large, bundles, tokens, streams, calls);
 }
 
 /// Every honest request succeeds. Returns the 99th percentiles without attacks and beside them.
@@ -144,12 +161,14 @@ async fn served_beside_attacks(on: On) -> (Duration, Duration) {
     with_spool(&mut system, 64).await;
     let public = public_id(&system);
     let (_, viewer) = system.token_with(&["--org", "acme", "--name", "greedy"]);
+    system.run(&["org", "create", "other"]);
+    let (_, other) = system.token_with(&["--org", "other", "--name", "busy"]);
     let quiet = async |first: usize| p99(honest(&system, first, &Attacks::new()).await);
     quiet(0).await;
     let before = quiet(HONEST).await;
     let attacks = Attacks::new();
     let hostile = honest(&system, 2 * HONEST, &attacks);
-    let attacked = attack(&system, &attacks, &public, &viewer);
+    let attacked = attack(&system, &attacks, &public, [&viewer, &other]);
     let (hostile, ()) = tokio::join!(hostile, attacked);
     let hostile = p99(hostile);
     // The machine may have become busier meanwhile, or less busy.

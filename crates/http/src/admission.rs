@@ -1,12 +1,12 @@
 //! Limits the requests that are handled at the same time. A request beyond the limit waits briefly,
 //! and is then refused with 503 instead of slowing down the others. Reads, writes, uploads and
-//! events of git hosts have separate shares, so that none of them starves another. An upload gets
-//! its place after its client is known, from the share of that client: an organization, or the
-//! public id of a repository.
+//! events of git hosts have separate shares, so that none of them starves another. In front of each is
+//! a fair line of organizations, their tokens, and the addresses of clients without a known token. An
+//! upload gets its place after its client is known, from the share of that client: an organization,
+//! or the public id of a repository.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,12 +21,11 @@ use futures_util::StreamExt;
 use signalbox_domain::ports::Observed;
 use signalbox_domain::token::Caller;
 use signalbox_services::MinuteCounts;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 
 use crate::api::Api;
-use crate::authenticated::{Credentials, Proven, has_token};
+use crate::authenticated::{Credentials, Proven, has_token, token_of};
 use crate::client::{TrustedProxies, client_address};
+use crate::gate::{Admitted, Gate, Party};
 use crate::holding::{Bodies, Holder, unproven};
 use crate::pace::{cut_off, paced};
 use crate::problem::{Code, Problem};
@@ -43,8 +42,6 @@ const FREE: usize = 4 * 1024;
 const MOMENT: Duration = Duration::from_millis(250);
 /// The same for requests of machines.
 const WHILE: Duration = Duration::from_secs(5);
-/// How many reads or writes may wait for each place.
-const BURST: usize = 8;
 
 /// The share that a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,64 +128,6 @@ fn has_body(request: &ServiceRequest) -> bool {
     is_sent && (is_small(request) || is_page(request))
 }
 
-/// The places of a share, and the line in front of them.
-#[derive(Debug)]
-struct Gate {
-    places: Arc<Semaphore>,
-    most: usize,
-    waiting: Arc<AtomicUsize>,
-    /// The most requests in the line.
-    line: usize,
-    wait: Duration,
-}
-
-/// A waiting request.
-struct InLine(Arc<AtomicUsize>);
-
-impl Drop for InLine {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Gate {
-    fn new(most: usize, wait: Duration) -> Self {
-        let places = Arc::new(Semaphore::new(most));
-        Self { places, most, waiting: Arc::default(), line: most, wait }
-    }
-
-    /// With a line for a burst of short requests: most of them get a place before their wait ends.
-    fn for_bursts(self) -> Self {
-        Self { line: BURST * self.most, ..self }
-    }
-
-    /// A slot, immediately or after a short wait in the line.
-    async fn enter(&self) -> Option<Admitted> {
-        if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return Some(Admitted { _place: place });
-        }
-        let before = self.waiting.fetch_add(1, Ordering::SeqCst);
-        let in_line = InLine(self.waiting.clone());
-        if before >= self.line {
-            return None;
-        }
-        let place = timeout(self.wait, self.places.clone().acquire_owned()).await;
-        drop(in_line);
-        Some(Admitted { _place: place.ok()?.ok()? })
-    }
-
-    fn in_flight(&self) -> u64 {
-        let free = self.places.available_permits();
-        u64::try_from(self.most.saturating_sub(free)).unwrap_or(u64::MAX)
-    }
-}
-
-/// A place that a request has until this is dropped.
-#[derive(Debug)]
-pub struct Admitted {
-    _place: OwnedSemaphorePermit,
-}
-
 /// Decides which requests are worked on.
 #[derive(Debug)]
 pub struct Admission {
@@ -248,8 +187,8 @@ impl Admission {
 
     /// A place in a share; `None` when there is none and the line is full, or the wait was too
     /// long.
-    pub async fn enter(&self, share: Share) -> Option<Admitted> {
-        self.gate(share).enter().await
+    pub async fn enter(&self, share: Share, party: Party) -> Option<Admitted> {
+        self.gate(share).enter(party).await
     }
 
     /// The places that a holder has for uploads.
@@ -266,10 +205,12 @@ impl Admission {
         let mut of_holders = Vec::new();
         for holder in holders {
             let gate = self.share_of(*holder);
-            let place = gate.enter().await?;
+            let place = gate.enter((*holder).into()).await?;
             of_holders.push((gate, place));
         }
-        Some(Places { _of_all: self.uploads.enter().await?, _of_holders: of_holders })
+        // The largest of the shares: an organization, or all clients with a public id.
+        let party = holders.last().copied().unwrap_or(Holder::Unproven).into();
+        Some(Places { _of_all: self.uploads.enter(party).await?, _of_holders: of_holders })
     }
 
     /// Requests that are worked on, by share.
@@ -333,6 +274,16 @@ async fn holders_of(request: &ServiceRequest) -> Result<(Vec<Holder>, usize), Pr
     }
 }
 
+/// Who has sent a request: the holder of a token that was accepted before, or else the address. A
+/// token is not looked up here, so that a request without a place costs the database nothing.
+fn party_of(api: &Api, request: &HttpRequest) -> Party {
+    if let Some(Proven(caller)) = request.extensions().get() {
+        return Party::of(caller);
+    }
+    let caller = token_of(request).and_then(|token| api.authenticator.accepted_before(token));
+    caller.map_or_else(|| Party::at(client_address(request)), |caller| Party::of(&caller))
+}
+
 /// Reads a small body, or a form, before the request counts as work.
 async fn receive(api: &Api, request: &mut ServiceRequest) -> Result<(), Problem> {
     let (holders, most) = holders_of(request).await?;
@@ -382,7 +333,8 @@ pub async fn admit<B: MessageBody>(
         let reply = problem.error_response();
         return Ok(request.into_response(reply).map_into_right_body());
     }
-    let Some(admitted) = api.admission.enter(share).await else {
+    let party = party_of(&api, request.request());
+    let Some(admitted) = api.admission.enter(share, party).await else {
         let reply = refused(&api, share).error_response();
         return Ok(request.into_response(reply).map_into_right_body());
     };
@@ -415,6 +367,10 @@ mod tests {
 
     use super::*;
 
+    fn somebody() -> Party {
+        Holder::Unproven.into()
+    }
+
     fn narrow() -> Admission {
         let hour = Duration::from_hours(1);
         let gate = || Gate::new(1, hour);
@@ -425,15 +381,15 @@ mod tests {
     #[tokio::test]
     async fn one_request_runs_one_waits_and_the_next_is_refused() {
         let admission = Arc::new(narrow());
-        let first = admission.enter(Share::Write).await.expect("a place");
+        let first = admission.enter(Share::Write, somebody()).await.expect("a place");
         let second = {
             let admission = admission.clone();
-            tokio::spawn(async move { admission.enter(Share::Write).await })
+            tokio::spawn(async move { admission.enter(Share::Write, somebody()).await })
         };
-        while admission.writes.waiting.load(Ordering::SeqCst) == 0 {
+        while admission.writes.waiting() == 0 {
             tokio::task::yield_now().await;
         }
-        assert!(admission.enter(Share::Write).await.is_none(), "the line is full");
+        assert!(admission.enter(Share::Write, somebody()).await.is_none(), "the line is full");
         drop(first);
         assert!(second.await.expect("a task").is_some(), "who has waited is next");
     }
@@ -441,8 +397,8 @@ mod tests {
     #[tokio::test]
     async fn writes_do_not_block_reads() {
         let admission = narrow();
-        let _write = admission.enter(Share::Write).await.expect("a place");
-        let read = admission.enter(Share::Read).await;
+        let _write = admission.enter(Share::Write, somebody()).await.expect("a place");
+        let read = admission.enter(Share::Read, somebody()).await;
         assert!(read.is_some());
         let counts = [("read", 1), ("write", 1), ("upload", 0), ("hook", 0)];
         assert_eq!(admission.in_flight(), counts);
@@ -458,7 +414,7 @@ mod tests {
         for repo in 1..=9 {
             for _ in 0..9 {
                 let gates = public(repo).map(|holder| admission.share_of(holder));
-                if gates.iter().all(|gate| gate.places.available_permits() > 0) {
+                if gates.iter().all(|gate| gate.free() > 0) {
                     held.extend(admission.enter_upload(&public(repo)).await);
                 }
             }
@@ -468,7 +424,7 @@ mod tests {
         for _ in 0..16 {
             held.push(admission.enter_upload(&org(1)).await.expect("a place"));
         }
-        assert_eq!(admission.share_of(org(1)[0]).places.available_permits(), 0);
+        assert_eq!(admission.share_of(org(1)[0]).free(), 0);
         assert!(admission.enter_upload(&org(2)).await.is_some());
         held.clear();
         assert!(admission.enter_upload(&public(1)).await.is_some());
@@ -478,21 +434,21 @@ mod tests {
     #[tokio::test]
     async fn who_gives_up_leaves_the_line() {
         let admission = narrow();
-        let first = admission.enter(Share::Write).await.expect("a place");
+        let first = admission.enter(Share::Write, somebody()).await.expect("a place");
         {
-            let mut waiting = std::pin::pin!(admission.enter(Share::Write));
+            let mut waiting = std::pin::pin!(admission.enter(Share::Write, somebody()));
             let polled = futures_util::poll!(&mut waiting);
             assert!(polled.is_pending());
         }
-        assert_eq!(admission.writes.waiting.load(Ordering::SeqCst), 0);
+        assert_eq!(admission.writes.waiting(), 0);
         drop(first);
-        assert!(admission.enter(Share::Write).await.is_some());
+        assert!(admission.enter(Share::Write, somebody()).await.is_some());
     }
 
     #[tokio::test]
     async fn no_request_waits_for_long() {
         let admission = Admission { writes: Gate::new(1, Duration::from_millis(1)), ..narrow() };
-        let _first = admission.enter(Share::Write).await.expect("a place");
-        assert!(admission.enter(Share::Write).await.is_none());
+        let _first = admission.enter(Share::Write, somebody()).await.expect("a place");
+        assert!(admission.enter(Share::Write, somebody()).await.is_none());
     }
 }

@@ -80,6 +80,14 @@ pub(crate) fn header<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str
 }
 
 /// A token in `x-api-token`, or in `authorization` as a bearer.
+pub(crate) fn token_of(request: &HttpRequest) -> Option<&str> {
+    let bearer = || {
+        let (scheme, token) = header(request, AUTHORIZATION.as_str())?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    };
+    header(request, "x-api-token").or_else(bearer)
+}
+
 impl Credentials for Arc<Caller> {
     async fn authenticate(request: &HttpRequest) -> Result<Self, Problem> {
         if let Some(Proven(caller)) = request.extensions_mut().remove() {
@@ -87,11 +95,7 @@ impl Credentials for Arc<Caller> {
         }
         let refused = || Problem::new(Code::Unauthorized, "");
         let api = api_of(request)?;
-        let bearer = || {
-            let (scheme, token) = header(request, AUTHORIZATION.as_str())?.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        };
-        let token = header(request, "x-api-token").or_else(bearer).ok_or_else(refused)?;
+        let token = token_of(request).ok_or_else(refused)?;
         let from = client_address(request);
         let caller = api.authenticator.authenticate(token, from).await?.ok_or_else(refused)?;
         tracing::Span::current()

@@ -16,6 +16,7 @@ mod event_hub;
 mod failures;
 #[cfg(test)]
 mod fuzz;
+mod gate;
 mod holding;
 mod idempotency;
 mod json_guard;
@@ -31,7 +32,7 @@ mod sender;
 mod stream;
 mod targets_reporter;
 
-pub use admission::{Admission, Admitted, Share, admit, to_the_end};
+pub use admission::{Admission, Share, admit, to_the_end};
 pub use api::{
     Api, DescribedEvents, EventDescription, EventsApi, FlakyApi, Readiness, app, configure,
 };
@@ -39,6 +40,7 @@ pub use client::{TrustedProxies, client_address};
 pub use connections::{ConnectionLimits, Connections, in_use};
 pub use dto::tests::TestLinks;
 pub use event_hub::EventHub;
+pub use gate::{Admitted, Party};
 pub use openapi::document as openapi_document;
 pub use paging::PageTokens;
 pub use problem::{Code, error_page};

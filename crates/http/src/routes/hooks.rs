@@ -11,6 +11,7 @@ use crate::api::Api;
 use crate::body::{MAX_UNPROVEN_BODY, read};
 use crate::client::client_address;
 use crate::dto::Empty;
+use crate::gate::Party;
 use crate::holding::unproven;
 use crate::problem::{Code, Problem};
 
@@ -52,7 +53,8 @@ pub(crate) async fn handle(
     api.hints.expects(&host, &header)?;
     let mut held = api.admission.bodies.in_memory(unproven(client_address(&request)));
     let body = read(payload.into_inner(), MAX_UNPROVEN_BODY, &mut held).await?;
-    let Some(_place) = api.admission.enter(Share::Hook).await else {
+    let party = Party::at(client_address(&request));
+    let Some(_place) = api.admission.enter(Share::Hook, party).await else {
         return Err(refused(&api, Share::Hook));
     };
     api.hints.hear(&host, &header, &body).await?;

@@ -2,14 +2,17 @@
 //! token.
 
 use std::io::Read as _;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use actix_web::body::to_bytes;
 use actix_web::test::{TestRequest, call_service, init_service};
 use flate2::read::GzDecoder;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 use signalbox_domain::time::Span;
-use signalbox_http::{Admission, Share, app};
+use signalbox_http::{Admission, Party, Share, app};
 
 use crate::support::Server;
 
@@ -59,7 +62,8 @@ async fn requests_beyond_the_limit_are_refused_and_reads_succeed() {
     let mut server = Server::new().await;
     server.api.admission = Arc::new(Admission::new(1));
     let admission = server.api.admission.clone();
-    let write = admission.enter(Share::Write).await.expect("a place");
+    let write =
+        admission.enter(Share::Write, Party::at([203, 0, 113, 7].into())).await.expect("a place");
     let reply = server.post("updateQueue", json!({"concurrency": 3})).await;
     reply.problem(503, "unavailable");
     assert_eq!(reply.header("retry-after"), Some("5"));
@@ -70,6 +74,27 @@ async fn requests_beyond_the_limit_are_refused_and_reads_succeed() {
     assert!(seen.contains(&("updateQueue".to_owned(), 503)), "{seen:?}");
     drop(write);
     assert_eq!(server.post("updateQueue", json!({"concurrency": 3})).await.status, 200);
+}
+
+/// Clients without a token at the same address have all places and the whole line. The holder of a
+/// token gets the next place.
+#[actix_web::test]
+async fn a_token_has_a_turn_before_more_requests_from_elsewhere() {
+    let mut server = Server::new().await;
+    server.api.admission = Arc::new(Admission::new(1));
+    assert_eq!(server.post("updateQueue", json!({"concurrency": 2})).await.status, 200);
+    let admission = server.api.admission.clone();
+    let greedy = Party::at(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+    let write = admission.enter(Share::Write, greedy).await.expect("a place");
+    let mut line: FuturesUnordered<_> =
+        (0..8).map(|_| admission.enter(Share::Write, greedy)).collect();
+    assert!(futures_util::poll!(line.next()).is_pending(), "they wait");
+    let last = async {
+        assert!(line.next().await.expect("eight").is_none(), "one of them is refused");
+        drop(write);
+    };
+    let (reply, ()) = tokio::join!(server.post("updateQueue", json!({"concurrency": 3})), last);
+    assert_eq!(reply.status, 200, "{}", reply.body);
 }
 
 #[actix_web::test]
