@@ -17,6 +17,7 @@ mod failover;
 mod first_hour;
 mod flaky_scale;
 mod following;
+mod framing;
 mod frozen;
 mod full_disk;
 mod gate;

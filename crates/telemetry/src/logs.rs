@@ -1,9 +1,15 @@
 //! Structured logs: readable lines on a terminal, JSON otherwise. Traces share the same setup.
 
+use std::fmt::{self, Write as _};
 use std::io::IsTerminal;
 
 use signalbox_config::{Config, Log, LogFormat};
+use tracing::Subscriber;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{self, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
@@ -23,6 +29,51 @@ fn filter(log: &Log) -> EnvFilter {
         .unwrap_or_else(|_| EnvFilter::new(format!("{QUIET},{}", log.level)))
 }
 
+/// Text without control characters: a value may be from a stranger, and must neither end its line nor
+/// give commands to a terminal.
+struct Escaped<'a>(&'a mut dyn fmt::Write);
+
+impl fmt::Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for part in text.split_inclusive(char::is_control) {
+            match part.chars().next_back().filter(|last| last.is_control()) {
+                Some(last) => {
+                    self.0.write_str(part.strip_suffix(last).unwrap_or_default())?;
+                    write!(self.0, "{}", last.escape_default())?;
+                }
+                None => self.0.write_str(part)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The fields of spans and events: the message, and `name=value` of the others.
+fn escaped_fields() -> impl for<'a> FormatFields<'a> + Send + Sync + 'static {
+    format::debug_fn(|line, field, value| {
+        match field.name() {
+            "message" => {}
+            name => write!(line, "{name}=")?,
+        }
+        write!(Escaped(line), "{value:?}")
+    })
+    .delimited(" ")
+}
+
+/// Writes a line for each event, as JSON or for people.
+fn lines<S, W>(json: bool, in_color: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer);
+    if json {
+        lines.json().with_current_span(true).with_span_list(false).boxed()
+    } else {
+        lines.with_target(false).with_ansi(in_color).fmt_fields(escaped_fields()).boxed()
+    }
+}
+
 /// Starts logging to standard error, and exporting traces if that is configured.
 pub fn start(config: &Config) -> Result<Option<Exporting>, TelemetryError> {
     let log = &config.log;
@@ -32,12 +83,7 @@ pub fn start(config: &Config) -> Result<Option<Exporting>, TelemetryError> {
         LogFormat::Pretty => false,
         LogFormat::Auto => !std::io::stderr().is_terminal(),
     };
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let lines = if json {
-        lines.json().with_current_span(true).with_span_list(false).boxed()
-    } else {
-        lines.with_target(false).with_ansi(std::io::stderr().is_terminal()).boxed()
-    };
+    let lines = lines(json, std::io::stderr().is_terminal(), std::io::stderr);
     let traces = exporting.as_ref().map(|exporting| {
         // The exporter's own requests must not become spans that it exports.
         let own = tracing_subscriber::filter::filter_fn(|it| it.target().starts_with("signalbox"));
@@ -47,4 +93,57 @@ pub fn start(config: &Config) -> Result<Option<Exporting>, TelemetryError> {
     let _started =
         tracing_subscriber::registry().with(lines.with_filter(filter(log))).with(traces).try_init();
     Ok(exporting)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::fmt::writer::BoxMakeWriter;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What a stranger sends stays in its line, does not reach the terminal as a command, and does not
+    /// look like another field.
+    #[test]
+    fn no_text_ends_a_line_or_controls_a_terminal() {
+        let hostile = "a\nb\r2026-01-01T00:00:00Z ERROR forged\u{1b}[31m\u{9b}2J\u{7}\u{8}\" x=\"y";
+        for json in [false, true] {
+            let written = Written::default();
+            let to = written.clone();
+            let writer = BoxMakeWriter::new(move || to.clone());
+            let subscriber = tracing_subscriber::registry().with(lines(json, false, writer));
+            tracing::subscriber::with_default(subscriber, || {
+                let span = tracing::info_span!("request", path = hostile, shown = %hostile);
+                let _inside = span.enter();
+                tracing::warn!(error = %hostile, debug = ?hostile, text = hostile, "refused");
+                tracing::warn!("{hostile}");
+            });
+            let text = written.0.lock().expect("not poisoned").clone();
+            let text = String::from_utf8(text).expect("UTF-8");
+            assert_eq!(text.lines().count(), 2, "{text}");
+            for line in text.lines() {
+                // JSON may have the control characters after ASCII; it is for machines.
+                let controls = |it: char| it.is_control() && !(json && it > '\u{7e}');
+                assert!(!line.contains(controls), "{line:?}");
+                let time = line.trim_start_matches("{\"timestamp\":\"").split(['"', ' ']).next();
+                let time = time.expect("a time");
+                assert!(time.ends_with('Z') && time.contains('T'), "{time} is not in UTC");
+            }
+        }
+    }
 }

@@ -3,8 +3,8 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY,
-    RETRY_AFTER,
+    CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue,
+    LOCATION, REFERRER_POLICY, RETRY_AFTER,
 };
 use actix_web::{HttpResponse, HttpResponseBuilder};
 
@@ -89,6 +89,16 @@ pub(crate) fn data(status: Status, kind: &'static str, body: String) -> HttpResp
         .insert_header(header("x-content-type-options", "nosniff"))
         .content_type(kind)
         .body(body)
+}
+
+/// A table that a browser saves in a file of that name.
+pub(crate) fn table(status: Status, file: &str, csv: String) -> HttpResponse {
+    status
+        .reply()
+        .insert_header(header("x-content-type-options", "nosniff"))
+        .insert_header((CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\"")))
+        .content_type("text/csv; charset=utf-8")
+        .body(csv)
 }
 
 /// Sends the browser on with a GET.

@@ -9,7 +9,7 @@ use crate::assets::path;
 use crate::failure::Failure;
 use crate::model::{Block, MenuItem, Page};
 use crate::packing;
-use crate::reply::{Status, data, go_to, html, packed_html};
+use crate::reply::{Status, data, go_to, html, packed_html, table};
 use crate::text::plain;
 use crate::twin::{self, Form};
 use crate::visitor::{Asked, Visitor};
@@ -175,7 +175,7 @@ fn answered(pages: &Pages, request: &HttpRequest, shown: Shown) -> HttpResponse 
     match Form::of(request) {
         Form::Html => {}
         Form::Json => return data(status, "application/json", twin::json(&page)),
-        Form::Csv => return data(status, "text/csv; charset=utf-8", twin::csv(&page)),
+        Form::Csv => return table(status, &file_name(request.path()), twin::csv(&page)),
     }
     let said = Asked::query(request).text("said").to_owned();
     let mut shell = Shell::new(visitor.as_ref(), &without_said(request), &said);
@@ -199,6 +199,14 @@ fn answered(pages: &Pages, request: &HttpRequest, shown: Shown) -> HttpResponse 
             )
         }
     }
+}
+
+/// The name of the file that a browser saves the table of a page in: the end of the page's address.
+fn file_name(path: &str) -> String {
+    let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
+    let is_plain = |it: &char| it.is_ascii_alphanumeric() || *it == '-';
+    let name: String = last.chars().filter(is_plain).take(64).collect();
+    format!("{}.csv", if name.is_empty() { "page" } else { &name })
 }
 
 /// A page in the encoding that the browser accepts. The reply to a form is never compressed: it may

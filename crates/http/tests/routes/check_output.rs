@@ -15,6 +15,7 @@ async fn the_output_of_a_check_is_plain_text() {
     let reply = server.get(&format!("/v1/testRuns/{run}/checks/test/output")).await;
     assert_eq!((reply.status, reply.body.as_str()), (200, "test: FAILURE\n"));
     assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(reply.header("content-disposition"), Some("inline; filename=\"output.txt\""));
     assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(reply.header("content-security-policy"), Some("default-src 'none'; sandbox"));
     for path in ["checks/lint/output", "checks/TEST/output"] {

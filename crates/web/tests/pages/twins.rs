@@ -39,6 +39,8 @@ async fn a_page_is_had_as_json_and_its_table_as_csv() {
     assert!(!twin.body.contains("form_token"));
     let csv = admin.get("/acme/tokens?format=csv").await;
     assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"));
+    let file = "attachment; filename=\"tokens.csv\"";
+    assert_eq!(csv.header("content-disposition"), Some(file));
     assert_eq!(csv.header("x-content-type-options"), Some("nosniff"));
     assert!(csv.body.starts_with("\"Name\",\"Allows\""), "{}", csv.body);
     let missing = admin.get("/acme/queue?repo=a/b/c&branch=x&format=json").await;

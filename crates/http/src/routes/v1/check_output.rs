@@ -1,7 +1,7 @@
 //! `GET /v1/testRuns/{run}/checks/{name}/output`.
 
 use actix_web::HttpResponse;
-use actix_web::http::header::CONTENT_SECURITY_POLICY;
+use actix_web::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY};
 use actix_web::web::{Data, Path};
 use signalbox_domain::ids::RunId;
 
@@ -47,6 +47,7 @@ pub(crate) async fn handle(
     // The text is whatever a pull request made a check print: a browser must not act on it.
     Ok(HttpResponse::Ok()
         .content_type("text/plain; charset=utf-8")
+        .insert_header((CONTENT_DISPOSITION, "inline; filename=\"output.txt\""))
         .insert_header((CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))
         .body(output.text))
 }
