@@ -1,7 +1,7 @@
 //! Limits the requests that are handled at the same time. A request beyond the limit waits briefly,
 //! and is then refused with 503 instead of slowing down the others. Reads, writes, uploads and
 //! events of git hosts have separate shares, so that none of them starves another. In front of each is
-//! a fair line of organizations, their tokens, and the addresses of clients without a known token. An
+//! a fair line ([`crate::gate`]). An
 //! upload gets its place after its client is known, from the share of that client: an organization,
 //! or the public id of a repository.
 
@@ -200,16 +200,17 @@ impl Admission {
         shares.entry(holder).or_insert_with(|| Arc::new(Gate::new(most.max(2), WHILE))).clone()
     }
 
-    /// Places for an upload: one of each holder's share, the smallest first, and one of all.
-    async fn enter_upload(&self, holders: &[Holder]) -> Option<Places> {
+    /// Places for an upload: one of each holder's share, the smallest first, and one of all. In each
+    /// line the parties are the next smaller shares, and in the smallest the sender is one.
+    async fn enter_upload(&self, sender: Party, holders: &[Holder]) -> Option<Places> {
         let mut of_holders = Vec::new();
+        let mut party = sender;
         for holder in holders {
             let gate = self.share_of(*holder);
-            let place = gate.enter((*holder).into()).await?;
+            let place = gate.enter(party).await?;
             of_holders.push((gate, place));
+            party = (*holder).into();
         }
-        // The largest of the shares: an organization, or all clients with a public id.
-        let party = holders.last().copied().unwrap_or(Holder::Unproven).into();
         Some(Places { _of_all: self.uploads.enter(party).await?, _of_holders: of_holders })
     }
 
@@ -240,7 +241,7 @@ pub(crate) async fn admit_known(
     if request.extensions_mut().remove::<AwaitsPlace>().is_none() {
         return Ok(());
     }
-    let Some(places) = api.admission.enter_upload(holders).await else {
+    let Some(places) = api.admission.enter_upload(party_of(api, request), holders).await else {
         return Err(refused(api, Share::Upload));
     };
     request.extensions_mut().insert(places);
@@ -274,8 +275,8 @@ async fn holders_of(request: &ServiceRequest) -> Result<(Vec<Holder>, usize), Pr
     }
 }
 
-/// Who has sent a request: the holder of a token that was accepted before, or else the address. A
-/// token is not looked up here, so that a request without a place costs the database nothing.
+/// Who has sent a request: the holder of a token that was accepted, now or shortly before, or else the
+/// address. A token is not looked up here.
 fn party_of(api: &Api, request: &HttpRequest) -> Party {
     if let Some(Proven(caller)) = request.extensions().get() {
         return Party::of(caller);
@@ -415,19 +416,19 @@ mod tests {
             for _ in 0..9 {
                 let gates = public(repo).map(|holder| admission.share_of(holder));
                 if gates.iter().all(|gate| gate.free() > 0) {
-                    held.extend(admission.enter_upload(&public(repo)).await);
+                    held.extend(admission.enter_upload(somebody(), &public(repo)).await);
                 }
             }
         }
         assert_eq!(held.len(), 8, "a quarter of 32 for all public ids");
         let org = |org: u128| [Holder::Organization(OrgId(Uuid::from_u128(org)))];
         for _ in 0..16 {
-            held.push(admission.enter_upload(&org(1)).await.expect("a place"));
+            held.push(admission.enter_upload(somebody(), &org(1)).await.expect("a place"));
         }
         assert_eq!(admission.share_of(org(1)[0]).free(), 0);
-        assert!(admission.enter_upload(&org(2)).await.is_some());
+        assert!(admission.enter_upload(somebody(), &org(2)).await.is_some());
         held.clear();
-        assert!(admission.enter_upload(&public(1)).await.is_some());
+        assert!(admission.enter_upload(somebody(), &public(1)).await.is_some());
         assert_eq!(admission.shares.lock().expect("not poisoned").len(), 2);
     }
 

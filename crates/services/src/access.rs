@@ -108,10 +108,11 @@ impl Authenticator {
         Ok(self.reported(looked_up, hash, from, now).await)
     }
 
-    /// The caller of a token's text that was accepted lately, without looking up whether it still is:
-    /// only for deciding whose share a request is taken from.
+    /// The caller of a token's text that was accepted in the last minutes, without looking up whether it
+    /// still is: only for deciding whose share a request is taken from.
     pub fn accepted_before(&self, text: &str) -> Option<Arc<Caller>> {
-        self.remembered.get(&TokenHash(Sha256::digest(text.as_bytes()).into())).map(|it| it.caller)
+        let known = self.remembered.get(&TokenHash(Sha256::digest(text.as_bytes()).into()))?;
+        (self.clock.now() < known.until).then_some(known.caller)
     }
 
     /// The caller, if the token was accepted; otherwise the refusal is reported.
@@ -203,6 +204,8 @@ impl Authenticator {
         {
             return Ok(Ok(known.caller));
         }
+        // If it is refused now, its requests no longer count as those of its organization.
+        self.remembered.remove(&hash);
         let Some(token) = self.tokens.find_by_hash(hash).await? else {
             return Ok(Err(Refused::Unknown));
         };
@@ -436,9 +439,14 @@ mod tests {
         assert!(world.store.revoke(id, now, id.0).await.expect("revoked"));
         world.clock.advance(Span::seconds(1));
         for server in &servers {
+            assert!(server.accepted_before(&world.texts[0]).is_some(), "it was not used since");
             assert!(!world.accepts(server, 0).await);
             assert!(world.accepts(server, 1).await);
+            assert!(server.accepted_before(&world.texts[0]).is_none(), "it is refused now");
+            assert!(server.accepted_before(&world.texts[1]).is_some());
         }
+        world.clock.advance(Span::minutes(LONGEST_MINUTES));
+        assert!(servers[0].accepted_before(&world.texts[1]).is_none(), "that is long ago");
     }
 
     #[tokio::test]

@@ -79,22 +79,44 @@ async fn requests_beyond_the_limit_are_refused_and_reads_succeed() {
 /// Clients without a token at the same address have all places and the whole line. The holder of a
 /// token gets the next place.
 #[actix_web::test]
-async fn a_token_has_a_turn_before_more_requests_from_elsewhere() {
+async fn a_token_has_a_turn_before_more_requests_from_its_address() {
+    let mut server = Server::new().await;
+    let metrics = "/v1/getMergeQueueMetrics";
+    for share in [Share::Write, Share::Read] {
+        server.api.admission = Arc::new(Admission::new(1));
+        let admission = server.api.admission.clone();
+        let greedy = Party::at(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+        let place = admission.enter(share, greedy).await.expect("a place");
+        let mut line: FuturesUnordered<_> =
+            (0..8).map(|_| admission.enter(share, greedy)).collect();
+        assert!(futures_util::poll!(line.next()).is_pending(), "they wait");
+        let last = async {
+            assert!(line.next().await.expect("eight").is_none(), "one of them is refused");
+            drop(place);
+        };
+        let call = async {
+            match share {
+                Share::Write => server.post("updateQueue", json!({"concurrency": 3})).await,
+                _ => server.get(metrics).await,
+            }
+        };
+        let (reply, ()) = tokio::join!(call, last);
+        assert_eq!(reply.status, 200, "{share:?}: {}", reply.body);
+    }
+}
+
+/// Before it is accepted for the first time, a token in a request without a body is any text.
+#[actix_web::test]
+async fn a_token_that_is_not_known_yet_counts_as_its_address() {
     let mut server = Server::new().await;
     server.api.admission = Arc::new(Admission::new(1));
-    assert_eq!(server.post("updateQueue", json!({"concurrency": 2})).await.status, 200);
     let admission = server.api.admission.clone();
     let greedy = Party::at(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
-    let write = admission.enter(Share::Write, greedy).await.expect("a place");
+    let _place = admission.enter(Share::Read, greedy).await.expect("a place");
     let mut line: FuturesUnordered<_> =
-        (0..8).map(|_| admission.enter(Share::Write, greedy)).collect();
+        (0..8).map(|_| admission.enter(Share::Read, greedy)).collect();
     assert!(futures_util::poll!(line.next()).is_pending(), "they wait");
-    let last = async {
-        assert!(line.next().await.expect("eight").is_none(), "one of them is refused");
-        drop(write);
-    };
-    let (reply, ()) = tokio::join!(server.post("updateQueue", json!({"concurrency": 3})), last);
-    assert_eq!(reply.status, 200, "{}", reply.body);
+    server.get("/v1/getMergeQueueMetrics").await.problem(503, "unavailable");
 }
 
 #[actix_web::test]
