@@ -368,7 +368,7 @@ mod tests {
 
     use super::*;
 
-    fn somebody() -> Party {
+    fn a_sender() -> Party {
         Holder::Unproven.into()
     }
 
@@ -382,15 +382,15 @@ mod tests {
     #[tokio::test]
     async fn one_request_runs_one_waits_and_the_next_is_refused() {
         let admission = Arc::new(narrow());
-        let first = admission.enter(Share::Write, somebody()).await.expect("a place");
+        let first = admission.enter(Share::Write, a_sender()).await.expect("a place");
         let second = {
             let admission = admission.clone();
-            tokio::spawn(async move { admission.enter(Share::Write, somebody()).await })
+            tokio::spawn(async move { admission.enter(Share::Write, a_sender()).await })
         };
         while admission.writes.waiting() == 0 {
             tokio::task::yield_now().await;
         }
-        assert!(admission.enter(Share::Write, somebody()).await.is_none(), "the line is full");
+        assert!(admission.enter(Share::Write, a_sender()).await.is_none(), "the line is full");
         drop(first);
         assert!(second.await.expect("a task").is_some(), "who has waited is next");
     }
@@ -398,8 +398,8 @@ mod tests {
     #[tokio::test]
     async fn writes_do_not_block_reads() {
         let admission = narrow();
-        let _write = admission.enter(Share::Write, somebody()).await.expect("a place");
-        let read = admission.enter(Share::Read, somebody()).await;
+        let _write = admission.enter(Share::Write, a_sender()).await.expect("a place");
+        let read = admission.enter(Share::Read, a_sender()).await;
         assert!(read.is_some());
         let counts = [("read", 1), ("write", 1), ("upload", 0), ("hook", 0)];
         assert_eq!(admission.in_flight(), counts);
@@ -416,40 +416,40 @@ mod tests {
             for _ in 0..9 {
                 let gates = public(repo).map(|holder| admission.share_of(holder));
                 if gates.iter().all(|gate| gate.free() > 0) {
-                    held.extend(admission.enter_upload(somebody(), &public(repo)).await);
+                    held.extend(admission.enter_upload(a_sender(), &public(repo)).await);
                 }
             }
         }
         assert_eq!(held.len(), 8, "a quarter of 32 for all public ids");
         let org = |org: u128| [Holder::Organization(OrgId(Uuid::from_u128(org)))];
         for _ in 0..16 {
-            held.push(admission.enter_upload(somebody(), &org(1)).await.expect("a place"));
+            held.push(admission.enter_upload(a_sender(), &org(1)).await.expect("a place"));
         }
         assert_eq!(admission.share_of(org(1)[0]).free(), 0);
-        assert!(admission.enter_upload(somebody(), &org(2)).await.is_some());
+        assert!(admission.enter_upload(a_sender(), &org(2)).await.is_some());
         held.clear();
-        assert!(admission.enter_upload(somebody(), &public(1)).await.is_some());
+        assert!(admission.enter_upload(a_sender(), &public(1)).await.is_some());
         assert_eq!(admission.shares.lock().expect("not poisoned").len(), 2);
     }
 
     #[tokio::test]
     async fn who_gives_up_leaves_the_line() {
         let admission = narrow();
-        let first = admission.enter(Share::Write, somebody()).await.expect("a place");
+        let first = admission.enter(Share::Write, a_sender()).await.expect("a place");
         {
-            let mut waiting = std::pin::pin!(admission.enter(Share::Write, somebody()));
+            let mut waiting = std::pin::pin!(admission.enter(Share::Write, a_sender()));
             let polled = futures_util::poll!(&mut waiting);
             assert!(polled.is_pending());
         }
         assert_eq!(admission.writes.waiting(), 0);
         drop(first);
-        assert!(admission.enter(Share::Write, somebody()).await.is_some());
+        assert!(admission.enter(Share::Write, a_sender()).await.is_some());
     }
 
     #[tokio::test]
     async fn no_request_waits_for_long() {
         let admission = Admission { writes: Gate::new(1, Duration::from_millis(1)), ..narrow() };
-        let _first = admission.enter(Share::Write, somebody()).await.expect("a place");
-        assert!(admission.enter(Share::Write, somebody()).await.is_none());
+        let _first = admission.enter(Share::Write, a_sender()).await.expect("a place");
+        assert!(admission.enter(Share::Write, a_sender()).await.is_none());
     }
 }

@@ -60,7 +60,7 @@ fn escaped_fields() -> impl for<'a> FormatFields<'a> + Send + Sync + 'static {
     .delimited(" ")
 }
 
-/// Writes a line for each event, as JSON or for people.
+/// Writes a line for each event, as JSON or as readable text.
 fn lines<S, W>(json: bool, in_color: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
