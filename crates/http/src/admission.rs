@@ -185,8 +185,8 @@ impl Admission {
         }
     }
 
-    /// A place in a share; `None` when there is none and the line is full, or the wait was too
-    /// long.
+    /// A place in a share; `None` when there is none and the line is full of parties with as many
+    /// requests, the place in the line was needed for another party, or the wait was too long.
     pub async fn enter(&self, share: Share, party: Party) -> Option<Admitted> {
         self.gate(share).enter(party).await
     }
@@ -208,7 +208,7 @@ impl Admission {
         for holder in holders {
             let gate = self.share_of(*holder);
             let place = gate.enter(party).await?;
-            of_holders.push((gate, place));
+            of_holders.push((place, gate));
             party = (*holder).into();
         }
         Some(Places { _of_all: self.uploads.enter(party).await?, _of_holders: of_holders })
@@ -224,7 +224,8 @@ impl Admission {
 #[derive(Debug)]
 struct Places {
     _of_all: Admitted,
-    _of_holders: Vec<(Arc<Gate>, Admitted)>,
+    /// A gate lasts as long as its places.
+    _of_holders: Vec<(Admitted, Arc<Gate>)>,
 }
 
 /// Marks a request that gets its place after its client is known.
@@ -241,7 +242,12 @@ pub(crate) async fn admit_known(
     if request.extensions_mut().remove::<AwaitsPlace>().is_none() {
         return Ok(());
     }
-    let Some(places) = api.admission.enter_upload(party_of(api, request), holders).await else {
+    // The signed address of an upload stands for the organization without a token.
+    let sender = match (party_of(api, request), holders.first()) {
+        (sender, Some(org @ Holder::Organization(_))) if !sender.is_known() => (*org).into(),
+        (sender, _) => sender,
+    };
+    let Some(places) = api.admission.enter_upload(sender, holders).await else {
         return Err(refused(api, Share::Upload));
     };
     request.extensions_mut().insert(places);
@@ -275,8 +281,8 @@ async fn holders_of(request: &ServiceRequest) -> Result<(Vec<Holder>, usize), Pr
     }
 }
 
-/// Who has sent a request: the holder of a token that was accepted, now or shortly before, or else the
-/// address. A token is not looked up here.
+/// Who has sent a request: the holder of a token that was accepted, now or before, or else the address.
+/// A token is not looked up here.
 fn party_of(api: &Api, request: &HttpRequest) -> Party {
     if let Some(Proven(caller)) = request.extensions().get() {
         return Party::of(caller);

@@ -28,6 +28,8 @@ struct Remembered {
     caller: Arc<Caller>,
     /// Until when it is used.
     until: Timestamp,
+    /// When the token is no longer valid.
+    ends_at: Option<Timestamp>,
     /// The last revocation before the token was read. `None`: it is not a stored one.
     revocation: Option<Uuid>,
 }
@@ -108,11 +110,11 @@ impl Authenticator {
         Ok(self.reported(looked_up, hash, from, now).await)
     }
 
-    /// The caller of a token's text that was accepted in the last minutes, without looking up whether it
-    /// still is: only for deciding whose share a request is taken from.
+    /// The caller of a token's text that this server has accepted and not refused since, without looking
+    /// up whether it still would: only for deciding whose share a request is taken from.
     pub fn accepted_before(&self, text: &str) -> Option<Arc<Caller>> {
         let known = self.remembered.get(&TokenHash(Sha256::digest(text.as_bytes()).into()))?;
-        (self.clock.now() < known.until).then_some(known.caller)
+        known.ends_at.is_none_or(|at| self.clock.now() < at).then_some(known.caller)
     }
 
     /// The caller, if the token was accepted; otherwise the refusal is reported.
@@ -131,6 +133,8 @@ impl Authenticator {
                 Some(caller)
             }
             Err(refused) => {
+                // Its requests no longer count as those of its organization.
+                let _known = hash.map(|hash| self.remembered.remove(&hash));
                 let count = self.refusals.counts.add(from, now);
                 if let Some(reports) = &self.reports {
                     reports.refused(refused, from, count, now).await;
@@ -204,8 +208,6 @@ impl Authenticator {
         {
             return Ok(Ok(known.caller));
         }
-        // If it is refused now, its requests no longer count as those of its organization.
-        self.remembered.remove(&hash);
         let Some(token) = self.tokens.find_by_hash(hash).await? else {
             return Ok(Err(Refused::Unknown));
         };
@@ -213,10 +215,9 @@ impl Authenticator {
             return Ok(Err(Refused::Ended(Box::new(token))));
         }
         let Some(org_slug) = self.slug(token.org).await? else { return Ok(Err(Refused::Unknown)) };
-        let until = [token.expires_at, token.revoked_at]
-            .into_iter()
-            .flatten()
-            .fold(now.plus(Span::minutes(LONGEST_MINUTES)), Timestamp::min);
+        let ends_at = token.expires_at.into_iter().chain(token.revoked_at).min();
+        let longest = now.plus(Span::minutes(LONGEST_MINUTES));
+        let until = ends_at.map_or(longest, |at| at.min(longest));
         let caller = Arc::new(Caller {
             org: token.org,
             org_slug,
@@ -227,7 +228,8 @@ impl Authenticator {
             compatibility: token.compatibility,
             source: None,
         });
-        let known = Remembered { caller: caller.clone(), until, revocation: Some(revocation) };
+        let revocation = Some(revocation);
+        let known = Remembered { caller: caller.clone(), until, ends_at, revocation };
         self.remembered.insert(hash, known);
         Ok(Ok(caller))
     }
@@ -287,8 +289,9 @@ impl Authenticator {
             compatibility: Compatibility::default(),
             source: Some(identity.source),
         });
-        let until = identity.expires_at.min(now.plus(Span::seconds(1)));
-        let known = Remembered { caller: caller.clone(), until, revocation: None };
+        let (ends_at, longest) = (identity.expires_at, now.plus(Span::seconds(1)));
+        let (until, ends_at) = (ends_at.min(longest), Some(ends_at));
+        let known = Remembered { caller: caller.clone(), until, ends_at, revocation: None };
         self.remembered.insert(hash, known);
         Ok(Ok(caller))
     }
@@ -445,8 +448,10 @@ mod tests {
             assert!(server.accepted_before(&world.texts[0]).is_none(), "it is refused now");
             assert!(server.accepted_before(&world.texts[1]).is_some());
         }
-        world.clock.advance(Span::minutes(LONGEST_MINUTES));
-        assert!(servers[0].accepted_before(&world.texts[1]).is_none(), "that is long ago");
+        assert!(world.accepts(&servers[0], 2).await, "the last one expires");
+        world.clock.advance(Span::hours(24));
+        assert!(servers[0].accepted_before(&world.texts[1]).is_some());
+        assert!(servers[0].accepted_before(&world.texts[2]).is_none());
     }
 
     #[tokio::test]

@@ -1,9 +1,9 @@
 //! Places for requests that are handled at the same time, and the line in front of them. The line
-//! is fair: a free place goes to the side with the fewest places (callers with a known token, or the
-//! others), of that to the organization or address with the fewest, and of that to the token with the
-//! fewest. A full line drops a request of the side, organization or address, and token that has the
-//! most in it. So a party that sends more than the server can do delays mostly itself, and has all
-//! places while it is the only one.
+//! is fair: a free place goes to the side with the fewest places (addresses without a known credential
+//! are one, all others the other), there to the organization or address with the fewest, and there to
+//! the token with the fewest. In a full line a new request replaces one of a party that has more in
+//! it, or is refused. So a party that sends more than the server can do delays mostly itself, and has
+//! all places while it is the only one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -35,6 +35,11 @@ impl Party {
         Self { holder: Holder::Stranger(network_of(client)), token: None }
     }
 
+    /// Whether it is not just an address.
+    pub(crate) const fn is_known(self) -> bool {
+        !matches!(self.holder, Holder::Stranger(_))
+    }
+
     /// A caller whose token is known.
     pub const fn of(caller: &Caller) -> Self {
         Self { holder: Holder::Organization(caller.org), token: Some(caller.token) }
@@ -46,6 +51,8 @@ impl From<Holder> for Party {
         Self { holder, token: None }
     }
 }
+
+const LEVELS: usize = 3;
 
 /// What shares places with others of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,10 +67,10 @@ enum Level {
 
 impl Party {
     const fn side(self) -> Level {
-        Level::Side { known: !matches!(self.holder, Holder::Stranger(_) | Holder::Unproven) }
+        Level::Side { known: self.is_known() }
     }
 
-    const fn levels(self) -> [Level; 3] {
+    const fn levels(self) -> [Level; LEVELS] {
         [self.side(), Level::Holder(self.holder), Level::Party(self)]
     }
 }
@@ -107,7 +114,7 @@ struct Waiting {
 struct Line {
     free: usize,
     held: Counts,
-    /// The requests of each party that has any. Those of one holder are neighbors.
+    /// The requests of each party that has any.
     waiting: BTreeMap<Party, VecDeque<Waiting>>,
     queued: Counts,
     length: usize,
@@ -153,42 +160,39 @@ impl Line {
         Some(removed)
     }
 
-    /// Removes a request, if that makes the line fairer to this party: at the first level at which
-    /// another has two more than the party's own.
+    /// Removes a request for one of this party: of another side that has at least two more in the line,
+    /// else of another holder of its side, else of another token of its holder. Of several with equally
+    /// many, the newest request is removed.
     fn make_room_for(&mut self, party: Party) -> Option<Waiting> {
-        let mut parties: Vec<Party> = self.waiting.keys().copied().collect();
+        let ends = self.waiting.iter();
+        let ends = ends.filter_map(|(party, all)| Some((*party, all.back()?.ticket)));
+        let mut parties: Vec<(Party, u64)> = ends.collect();
         let mut is_own = true;
-        for level in 0..3 {
-            let at = |it: &Party| it.levels().get(level).copied();
-            let number = |it: &Party| at(it).map_or(0, |level| self.queued.of(level));
-            let longest = parties.iter().copied().max_by_key(number)?;
-            if is_own && number(&longest) < number(&party) + 2 {
-                parties.retain(|it| at(it) == at(&party));
-            } else {
-                is_own = is_own && at(&longest) == at(&party);
-                parties.retain(|it| at(it) == at(&longest));
-            }
+        for level in 0..LEVELS {
+            let at = |it: Party| it.levels().get(level).copied();
+            let number = |it: Party| at(it).map_or(0, |level| self.queued.of(level));
+            let (longest, _) = *parties.iter().max_by_key(|(it, last)| (number(*it), *last))?;
+            is_own = is_own && number(longest) < number(party) + 2;
+            let kept = at(if is_own { party } else { longest });
+            parties.retain(|(it, _)| at(*it) == kept);
         }
-        // The last level is the party itself, so one is left.
-        let longest = parties.first().copied().filter(|it| *it != party)?;
+        let (longest, _) = *parties.first().filter(|_| !is_own)?;
         self.remove(longest, VecDeque::pop_back)
     }
 
-    /// The party that has the next turn.
+    /// The party that has the next turn: on the side with the fewest places, of the holder with the
+    /// fewest. Of several with equally many, the one whose request has waited longest.
     fn next(&self) -> Option<Party> {
         let fronts = self.waiting.iter();
         let fronts = fronts.filter_map(|(party, all)| Some((*party, all.front()?.ticket)));
-        let mut candidates: Vec<(Party, u64)> = fronts.collect();
-        for level in 0..3 {
-            let at = |(party, _): &(Party, u64)| party.levels().get(level).copied();
-            let turn = |part: &&[(Party, u64)]| {
-                let held = part.first().and_then(at).map(|level| self.held.of(level));
-                (held, part.iter().map(|(_, ticket)| *ticket).min())
-            };
-            let first = candidates.chunk_by(|one, next| at(one) == at(next)).min_by_key(turn)?;
-            candidates = first.to_vec();
+        let mut parties: Vec<(Party, u64)> = fronts.collect();
+        for level in 0..LEVELS {
+            let at = |it: Party| it.levels().get(level).copied();
+            let held = |it: Party| at(it).map(|level| self.held.of(level));
+            let (first, _) = *parties.iter().min_by_key(|(it, front)| (held(*it), *front))?;
+            parties.retain(|(it, _)| at(*it) == at(first));
         }
-        candidates.first().map(|(party, _)| *party)
+        parties.first().map(|(party, _)| *party)
     }
 
     /// Ends a place; it belongs to the returned party now, if any.

@@ -94,17 +94,24 @@ async fn many_tokens_have_the_share_of_one_organization() {
     assert_eq!(gate.waiting(), 3);
 }
 
-/// A refused party has nearly as many requests in the line as each other organization, and each
-/// other token of its own.
+/// A refused party has nearly as many requests in the line as each other party of its kind.
 fn assert_is_fair_to(line: &Line, party: Party) {
     for other in line.waiting.keys() {
-        let fits =
-            |of: fn(Party) -> Level| line.queued.of(of(*other)) < line.queued.of(of(party)) + 2;
-        assert!(fits(|it| Level::Holder(it.holder)), "{party:?} is refused: {line:?}");
-        assert!(
-            other.holder != party.holder || fits(Level::Party),
-            "{party:?} is refused: {line:?}"
-        );
+        for (own, others) in party.levels().into_iter().zip(other.levels()) {
+            let most = line.queued.of(own) + 1;
+            assert!(line.queued.of(others) <= most, "{party:?} is refused for {other:?}: {line:?}");
+            if own != others {
+                break;
+            }
+        }
+    }
+}
+
+/// Organizations with two tokens each, and two addresses.
+fn drawn(org: u128, token: u128) -> Party {
+    match u8::try_from(token) {
+        Ok(last) if org == 0 => Party::at([203, 0, 113, last].into()),
+        _ => party(org, 10 * org + token),
     }
 }
 
@@ -197,7 +204,7 @@ proptest! {
             for step in steps {
                 match step {
                     Step::Enter(org, token) => {
-                        let party = party(org, 10 * org + token);
+                        let party = drawn(org, token);
                         let mut entering = enters(&gate, party);
                         match polled(&mut entering).await {
                             Some(Some(place)) => places.push(place),
@@ -221,13 +228,15 @@ proptest! {
                     Step::Leave(_) | Step::GiveUp(_) | Step::Look(_) => {}
                 }
                 let line = locked(&gate.line);
-                let held = line.held.of(party(0, 0).side());
+                let sides = [drawn(0, 0).side(), drawn(1, 0).side()];
+                let of_both = |counts: &Counts| sides.iter().map(|side| counts.of(*side)).sum::<usize>();
+                let held = of_both(&line.held);
                 assert_eq!(held + line.free, most);
                 assert!(held >= places.len(), "a place is in use that is not counted");
                 assert!(line.free == 0 || line.waiting.is_empty(), "a place is free");
                 let waits: usize = line.waiting.values().map(VecDeque::len).sum();
                 assert!(waits == line.length && waits <= most, "the line is too long");
-                assert_eq!(waits, line.queued.of(party(0, 0).side()));
+                assert_eq!(waits, of_both(&line.queued));
                 assert!(line.waiting.values().all(|requests| !requests.is_empty()));
             }
             drop(waiting);
