@@ -369,10 +369,18 @@ pub async fn to_the_end<B: MessageBody + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
     use signalbox_domain::ids::{OrgId, RepoId};
     use uuid::Uuid;
 
     use super::*;
+
+    /// Each is at another address.
+    fn a_stranger() -> Party {
+        static LAST: AtomicU8 = AtomicU8::new(0);
+        Party::at([203, 0, 113, LAST.fetch_add(1, Ordering::Relaxed)].into())
+    }
 
     fn a_sender() -> Party {
         Holder::Unproven.into()
@@ -436,6 +444,29 @@ mod tests {
         held.clear();
         assert!(admission.enter_upload(a_sender(), &public(1)).await.is_some());
         assert_eq!(admission.shares.lock().expect("not poisoned").len(), 2);
+    }
+
+    /// One repository with uploads from several addresses is one party among those with a public id.
+    #[tokio::test]
+    async fn uploads_with_public_ids_take_turns_by_repository() {
+        let admission = Admission { uploads: Gate::new(8, Duration::ZERO), ..Admission::new(4) };
+        let enter = |repo: u8| {
+            let id = RepoId(Uuid::from_u128(repo.into()));
+            let holders = [Holder::PublicRepository(id), Holder::Public];
+            let (admission, sender) = (&admission, a_stranger());
+            Box::pin(async move { admission.enter_upload(sender, &holders).await })
+        };
+        let _first = enter(1).await.expect("a place");
+        let second = enter(2).await.expect("a place, the last one for public ids");
+        let (mut early, mut late) = (enter(1), enter(3));
+        assert!(futures_util::poll!(&mut early).is_pending());
+        assert!(futures_util::poll!(&mut late).is_pending());
+        drop(second);
+        assert!(futures_util::poll!(&mut early).is_pending(), "its repository has a place");
+        let late = late.await;
+        assert!(late.is_some());
+        drop(late);
+        assert!(early.await.is_some());
     }
 
     #[tokio::test]
