@@ -1,9 +1,8 @@
 //! Limits the requests that are handled at the same time. A request beyond the limit waits briefly,
 //! and is then refused with 503 instead of slowing down the others. Reads, writes, uploads and
 //! events of git hosts have separate shares, so that none of them starves another. In front of each is
-//! a fair line ([`crate::gate`]). An
-//! upload gets its place after its client is known, from the share of that client: an organization,
-//! or the public id of a repository.
+//! a fair line ([`crate::gate`]). An upload gets its place after its client is known, from the share of
+//! that client: an organization, or the public id of a repository.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

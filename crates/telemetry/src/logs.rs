@@ -1,13 +1,13 @@
 //! Structured logs: readable lines on a terminal, JSON otherwise. Traces share the same setup.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::IsTerminal;
 
 use signalbox_config::{Config, Log, LogFormat};
 use tracing::Subscriber;
-use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::fmt::format::{self, FormatFields};
+use tracing_subscriber::fmt::format::{DefaultFields, FormatFields, Writer};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -29,35 +29,23 @@ fn filter(log: &Log) -> EnvFilter {
         .unwrap_or_else(|_| EnvFilter::new(format!("{QUIET},{}", log.level)))
 }
 
-/// Text without control characters: a value may be from a stranger, and must neither end its line nor
-/// give commands to a terminal.
-struct Escaped<'a>(&'a mut dyn fmt::Write);
+/// The fields of spans and events, without control characters: a value may come from a stranger, and
+/// must neither end its line nor give commands to a terminal.
+struct EscapedFields;
 
-impl fmt::Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for part in text.split_inclusive(char::is_control) {
-            match part.chars().next_back().filter(|last| last.is_control()) {
-                Some(last) => {
-                    self.0.write_str(part.strip_suffix(last).unwrap_or_default())?;
-                    write!(self.0, "{}", last.escape_default())?;
-                }
-                None => self.0.write_str(part)?,
+impl<'line> FormatFields<'line> for EscapedFields {
+    fn format_fields<R: RecordFields>(&self, mut line: Writer<'line>, fields: R) -> fmt::Result {
+        let mut text = String::new();
+        DefaultFields::new().format_fields(Writer::new(&mut text), fields)?;
+        for c in text.chars() {
+            if c.is_control() {
+                write!(line, "{}", c.escape_default())?;
+            } else {
+                line.write_char(c)?;
             }
         }
         Ok(())
     }
-}
-
-/// The fields of spans and events: the message, and `name=value` of the others.
-fn escaped_fields() -> impl for<'a> FormatFields<'a> + Send + Sync + 'static {
-    format::debug_fn(|line, field, value| {
-        match field.name() {
-            "message" => {}
-            name => write!(line, "{name}=")?,
-        }
-        write!(Escaped(line), "{value:?}")
-    })
-    .delimited(" ")
 }
 
 /// Writes a line for each event, as JSON or as readable text.
@@ -70,7 +58,7 @@ where
     if json {
         lines.json().with_current_span(true).with_span_list(false).boxed()
     } else {
-        lines.with_target(false).with_ansi(in_color).fmt_fields(escaped_fields()).boxed()
+        lines.with_target(false).with_ansi(in_color).fmt_fields(EscapedFields).boxed()
     }
 }
 

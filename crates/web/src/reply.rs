@@ -84,21 +84,20 @@ pub(crate) fn packed_html(status: Status, body: Vec<u8>) -> HttpResponse {
 
 /// The same page for programs.
 pub(crate) fn data(status: Status, kind: &'static str, body: String) -> HttpResponse {
-    status
-        .reply()
-        .insert_header(header("x-content-type-options", "nosniff"))
-        .content_type(kind)
-        .body(body)
+    of_kind(status, kind).body(body)
 }
 
 /// A table that a browser saves in a file of that name.
 pub(crate) fn table(status: Status, file: &str, csv: String) -> HttpResponse {
-    status
-        .reply()
-        .insert_header(header("x-content-type-options", "nosniff"))
+    of_kind(status, "text/csv; charset=utf-8")
         .insert_header((CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\"")))
-        .content_type("text/csv; charset=utf-8")
         .body(csv)
+}
+
+fn of_kind(status: Status, kind: &'static str) -> HttpResponseBuilder {
+    let mut reply = status.reply();
+    reply.insert_header(header("x-content-type-options", "nosniff")).content_type(kind);
+    reply
 }
 
 /// Sends the browser on with a GET.

@@ -35,14 +35,19 @@ impl Party {
         Self { holder: Holder::Stranger(network_of(client)), token: None }
     }
 
-    /// Whether it is not just an address.
+    /// A caller whose token is known.
+    pub const fn of(caller: &Caller) -> Self {
+        Self { holder: Holder::Organization(caller.org), token: Some(caller.token) }
+    }
+
+    /// Whether it is more than an address.
     pub(crate) const fn is_known(self) -> bool {
         !matches!(self.holder, Holder::Stranger(_))
     }
 
-    /// A caller whose token is known.
-    pub const fn of(caller: &Caller) -> Self {
-        Self { holder: Holder::Organization(caller.org), token: Some(caller.token) }
+    const fn levels(self) -> [Level; LEVELS] {
+        let known = self.is_known();
+        [Level::Side { known }, Level::Holder(self.holder), Level::Party(self)]
     }
 }
 
@@ -65,16 +70,6 @@ enum Level {
     Party(Party),
 }
 
-impl Party {
-    const fn side(self) -> Level {
-        Level::Side { known: self.is_known() }
-    }
-
-    const fn levels(self) -> [Level; LEVELS] {
-        [self.side(), Level::Holder(self.holder), Level::Party(self)]
-    }
-}
-
 /// Numbers of requests at each level.
 #[derive(Clone, Debug, Default)]
 struct Counts(BTreeMap<Level, usize>);
@@ -82,6 +77,10 @@ struct Counts(BTreeMap<Level, usize>);
 impl Counts {
     fn of(&self, level: Level) -> usize {
         self.0.get(&level).copied().unwrap_or_default()
+    }
+
+    fn of_all(&self) -> usize {
+        self.of(Level::Side { known: true }) + self.of(Level::Side { known: false })
     }
 
     fn add(&mut self, party: Party) {
@@ -117,7 +116,6 @@ struct Line {
     /// The requests of each party that has any.
     waiting: BTreeMap<Party, VecDeque<Waiting>>,
     queued: Counts,
-    length: usize,
     next_ticket: u64,
 }
 
@@ -128,7 +126,6 @@ impl Line {
             held: Counts::default(),
             waiting: BTreeMap::new(),
             queued: Counts::default(),
-            length: 0,
             next_ticket: 0,
         }
     }
@@ -140,7 +137,6 @@ impl Line {
         let (place, receiver) = oneshot::channel();
         self.waiting.entry(party).or_default().push_back(Waiting { ticket, place });
         self.queued.add(party);
-        self.length += 1;
         (ticket, receiver)
     }
 
@@ -156,7 +152,6 @@ impl Line {
             self.waiting.remove(&party);
         }
         self.queued.remove(party);
-        self.length -= 1;
         Some(removed)
     }
 
@@ -280,7 +275,7 @@ impl Gate {
                 line.held.add(party);
                 return Some(Admitted { line: self.line.clone(), party });
             }
-            if line.length >= self.longest {
+            if line.queued.of_all() >= self.longest {
                 displaced = Some(line.make_room_for(party)?);
             }
             line.join(party)
@@ -301,7 +296,7 @@ impl Gate {
 
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
-        locked(&self.line).length
+        locked(&self.line).queued.of_all()
     }
 }
 
